@@ -68,7 +68,7 @@ crash-restate: ## The same with runs scheduled by Restate, which is killed too
 simulate: SCHEDULES ?= 1000000
 simulate: FROM ?= 0
 simulate: ## Play a million schedules of failures against the driver, in simulated time: SCHEDULES=…, FROM=…, or SEED=… for the story of one
-	TOOLWRIGHT_SIMULATE=$(SCHEDULES) TOOLWRIGHT_SIMULATE_FROM=$(FROM) $(if $(SEED),TOOLWRIGHT_SIMULATE_SEED=$(SEED)) cargo test --release -p toolwright-runs --lib simulation::no_schedule -- --nocapture
+	TOOLWRIGHT_SIMULATE=$(SCHEDULES) TOOLWRIGHT_SIMULATE_FROM=$(FROM) $(if $(SEED),TOOLWRIGHT_SIMULATE_SEED=$(SEED)) cargo test --release -p toolwright-runs --lib simulation::no_simulated_schedule -- --nocapture
 
 cluster: ## Run the parts of deploy/compose.yaml as processes, measure them, and kill a server and a Restate node (not part of `make test`; needs HAProxy)
 	cargo build --quiet

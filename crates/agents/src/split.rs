@@ -27,7 +27,7 @@ impl Agents {
     ) {
         let Some(TrafficSplit { library, share, mode: SplitMode::Live }) = &agent.document.body.split else { return };
         if origin.parent.as_ref().is_some_and(|parent| parent.start.spec.policy.capture_writes) {
-            // The parent run captures its writes, so it is part of another trial.
+            // The parent run captures its writes, so it already belongs to a trial. Its child runs are not split.
             return;
         }
         let mut arm = Trial::DEFAULT_ARM;

@@ -86,7 +86,7 @@ fn definition_query(
     Ok(DefinitionQuery { filters, matching: None, source: None, sort, limit, cursor })
 }
 
-/// Parses the query of a list, which cannot contain variables. Returns `None` if the query is absent or empty.
+/// Parses the query parameter of a list request. The query cannot contain variables. Returns `None` if the query is absent or empty.
 pub(crate) fn parse_filter(text: Option<&str>) -> Result<Option<Filter>, Problem> {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     let invalid = |message: String| Problem::new(Code::InvalidQuery, format!("query: {message}"));

@@ -61,7 +61,8 @@ pub fn check(document: &[u8]) -> Result<(), LimitExceeded> {
 #[derive(Debug, Clone, Default)]
 pub struct NodeCounter {
     bytes: usize,
-    /// The number of nodes without the root: one for each `,` and `:`, and one for each container that is not empty.
+    /// The number of nodes without the root. Keys of objects are nodes too. Each `,` and `:` adds one, and the start of
+    /// each container that is not empty adds one.
     nodes: usize,
     in_string: bool,
     escaped: bool,

@@ -4,12 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_catalog::{Access, Catalog, Session, Unavailable, select_version};
+use toolwright_grpc::REFLECTION_METHOD;
 use toolwright_runs::{DirectCall, DirectOutcome, Runs};
 use toolwright_tools::ports::Authorizer;
 use toolwright_tools::{CallRequest, CompiledTool, Executor};
 use toolwright_types::{
-    Document, RealmScope, RunId, Surface, ToolDefinition, ToolProviderConfig, ToolStatus, ToolType,
+    Document, ProviderType, RealmScope, RunId, Surface, ToolDefinition, ToolProviderConfig, ToolStatus, ToolType,
 };
+
+/// The `invocation.method` of a tool that lists the tools of an MCP server.
+pub const MCP_LIST_METHOD: &str = "tools/list";
+
+/// The maximum size of the answer to a connection test, in bytes of JSON.
+const MAX_PROBE_BYTES: u64 = 16_000_000;
 
 /// Executes tools for principals. Cheap to clone.
 #[derive(Clone)]
@@ -70,17 +77,24 @@ impl Calls {
         Ok(select_version(&self.catalog.versions(realm, tool).await?, version).cloned())
     }
 
-    /// Tests the connection to a provider with a GET request to its base URL.
+    /// Tests the connection to a provider in its own protocol: lists the tools of an MCP server, asks a gRPC server for
+    /// its services, or sends a GET request to the base URL.
     pub async fn probe(
         &self,
         session: &Session,
         provider: &Document<ToolProviderConfig>,
     ) -> Result<DirectOutcome, Unavailable> {
-        let mut definition = ToolDefinition::new(provider.meta.ref_name.clone(), ToolType::ExternalRest);
-        definition.invocation.method = Some("GET".into());
-        definition.invocation.path = Some("/".into());
+        let (tool_type, method, path) = match provider.body.provider_type {
+            ProviderType::Mcp => (ToolType::ExternalMcp, Some(MCP_LIST_METHOD), None),
+            ProviderType::Grpc => (ToolType::Grpc, None, Some(REFLECTION_METHOD)),
+            ProviderType::Rest | ProviderType::QuantumInternal => (ToolType::ExternalRest, Some("GET"), Some("/")),
+        };
+        let mut definition = ToolDefinition::new(provider.meta.ref_name.clone(), tool_type);
+        definition.invocation.method = method.map(str::to_owned);
+        definition.invocation.path = path.map(str::to_owned);
         definition.provider_ref = Some(provider.meta.ref_name.to_string());
         definition.default_retry_count = Some(0);
+        definition.max_output_bytes = Some(MAX_PROBE_BYTES);
         self.execute_unsaved(session, definition, None).await
     }
 

@@ -19,7 +19,7 @@ mod sandbox_backend;
 mod vault;
 
 pub use base::OpenError;
-pub use calls::Calls;
+pub use calls::{Calls, MCP_LIST_METHOD};
 pub use drift::DriftReports;
 pub use engine::{Engine, Options};
 pub use gram_agent::{ExecuteError, execute_agent_with_library, gram_response};

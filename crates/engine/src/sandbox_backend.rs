@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
-use semver::Version;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ use toolwright_tools::{
     CallOutcome, CallRequest, CallSequence, CompiledTool, DynTool, FunctionBackend, Library, ToolCx, ToolFailure,
     ToolSpec,
 };
-use toolwright_types::{ErrorCode, SideEffects, ToolError};
+use toolwright_types::{ErrorCode, ToolError};
 
 /// The name of the built-in tool that runs Python code.
 const PYTHON: &str = "python";
@@ -258,9 +257,6 @@ fn python_spec() -> ToolSpec {
         printed. The interpreter is a small one: no files, network, clock or packages; no class inheritance, generators, `match` or \
         `del`; `math`, `re`, `json` and a few other modules at most. Code runs from scratch each time and has a few seconds.";
     ToolSpec {
-        name: PYTHON.to_owned(),
-        version: Version::new(1, 0, 0),
-        description: description.to_owned(),
         input_schema: json!({
             "type": "object",
             "properties": {
@@ -275,7 +271,7 @@ fn python_spec() -> ToolSpec {
             "properties": { "result": {}, "stdout": { "type": "string" } },
             "required": ["result", "stdout"],
         }),
-        side_effects: SideEffects::None,
+        ..ToolSpec::new(PYTHON, description)
     }
 }
 

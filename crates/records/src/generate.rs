@@ -1,8 +1,8 @@
 //! Generates the tools of entity types when a client requests it.
 
-use toolwright_types::{Operation, ToolDefinition, TypeDefinition};
+use toolwright_types::{Document, Operation, ToolDefinition, TypeDefinition};
 
-use toolwright_catalog::registry::RegistryError;
+use toolwright_catalog::registry::{DefinitionPage, DefinitionQuery, RegistryError};
 use toolwright_catalog::{Registry, Session};
 
 use crate::TypeMaintenance;
@@ -11,7 +11,7 @@ use crate::record_tools::{GenerationReport, tool_definitions};
 /// A request to generate tools.
 #[derive(Debug, Clone, Default)]
 pub struct GenerateRequest {
-    /// The names of the entity types.
+    /// The names of the entity types. An empty list means all types.
     pub types: Vec<String>,
     /// Whether to store the tools. If false, the tools are only returned.
     pub persist: bool,
@@ -28,17 +28,15 @@ impl TypeMaintenance {
         session: &Session,
         request: &GenerateRequest,
     ) -> Result<(Vec<ToolDefinition>, GenerationReport), RegistryError> {
-        let mut types = Vec::new();
-        for name in &request.types {
-            let entity_type = registry.get::<TypeDefinition>(session, name, None).await?;
-            if request.persist {
-                registry.may_replace(session, Some(&entity_type), &entity_type.body)?;
+        let types = requested_types(registry, session, &request.types).await?;
+        if request.persist {
+            for entity_type in &types {
+                registry.may_replace(session, Some(entity_type), &entity_type.body)?;
             }
-            types.push(entity_type.body);
         }
         let (mut generated, mut report) = (Vec::new(), GenerationReport::default());
         for entity_type in types {
-            let tools = tool_definitions(&entity_type, &request.excluded);
+            let tools = tool_definitions(&entity_type.body, &request.excluded);
             if request.persist {
                 let by = session.principal.name.as_str();
                 report.extend(self.generator().write_tools(&session.realm, &tools, by).await?);
@@ -47,4 +45,27 @@ impl TypeMaintenance {
         }
         Ok((generated, report))
     }
+}
+
+/// Returns the types with these names, or all types that the session may read.
+async fn requested_types(
+    registry: &Registry,
+    session: &Session,
+    names: &[String],
+) -> Result<Vec<Document<TypeDefinition>>, RegistryError> {
+    let mut types = Vec::new();
+    for name in names {
+        types.push(registry.get::<TypeDefinition>(session, name, None).await?);
+    }
+    let mut cursor = None;
+    while names.is_empty() {
+        let query = DefinitionQuery { limit: 1000, cursor, ..DefinitionQuery::default() };
+        let DefinitionPage { items, next } = registry.list::<TypeDefinition>(session, query).await?;
+        types.extend(items);
+        if next.is_none() {
+            break;
+        }
+        cursor = next;
+    }
+    Ok(types)
 }

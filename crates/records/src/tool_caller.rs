@@ -12,12 +12,12 @@ pub struct ToolCaller {
 }
 
 impl ToolCaller {
-    /// Creates a caller for records that a principal requests directly.
+    /// Creates a tool caller for a request for records that comes directly from a principal.
     pub fn direct(executor: &Executor) -> Self {
         Self { executor: executor.clone(), parent: None }
     }
 
-    /// Creates a caller for records that a tool call accesses. The depth, surface and trial of that call apply.
+    /// Creates a tool caller for a tool call that accesses records. The depth, surface and trial of that call apply.
     pub fn nested(executor: &Executor, parent: &CallContext) -> Self {
         Self { executor: executor.clone(), parent: Some(parent.clone()) }
     }

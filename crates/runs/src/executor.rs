@@ -421,7 +421,7 @@ fn definition_changed() -> ToolError {
 pub(super) fn facts(cx: &CallContext, ready: &ReadyCall) -> CallFacts {
     let tool = &ready.tool;
     let definition = &tool.definition;
-    let mut facts = CallFacts::new(ready.name(), &definition.version.to_string(), &tool.content_hash, tool.effects);
+    let mut facts = CallFacts::new(ready.name(), &definition.version.to_string(), &tool.content_hash, ready.effects);
     facts.idempotent = definition.idempotent;
     facts.verifiable = definition.verify_tool_ref.is_some();
     facts.deletes = is_delete_tool(definition.ref_name.as_str(), definition.invocation.method.as_deref());

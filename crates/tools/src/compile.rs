@@ -11,7 +11,7 @@ use toolwright_types::{
 
 use crate::compiled::CallLimits;
 use crate::http_client::{CompiledProvider, RequestTemplate};
-use crate::{CompiledTool, Issues, Library, Schema};
+use crate::{CompiledTool, Issues, Library, Schema, Violation};
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -51,6 +51,7 @@ impl CompiledTool {
             .flatten();
         let runs_on_client = !definition.is_tool_fully_executed_on_server;
         let arguments = if http.is_none() || runs_on_client { arguments(&definition, &mut issues) } else { None };
+        let has_preflight = runs_on_client && has_preflight(&definition, library, &mut issues, &mut warnings);
         // Saving a definition checks this too. The check is repeated here, because the function may be registered after
         // the definition was saved.
         let undeclared_writes = has_undeclared_writes(&definition, library);
@@ -79,10 +80,40 @@ impl CompiledTool {
             message_mapping,
             resource_key,
             arguments,
+            has_preflight,
             http,
             wraps_input: OnceLock::new(),
             warnings,
         })
+    }
+}
+
+/// Whether the definition of a client tool names a function or contains code, which prepares the payload on the server.
+fn has_preflight(
+    definition: &ToolDefinition,
+    library: &Library,
+    issues: &mut Issues,
+    warnings: &mut Vec<String>,
+) -> bool {
+    if definition.tool_type != ToolType::Function {
+        return false;
+    }
+    if definition.invocation.code.is_some() {
+        return true;
+    }
+    let Some(path) = definition.invocation.path.as_deref() else { return false };
+    match library.lookup(path) {
+        Ok(function) if function.spec().side_effects == SideEffects::Writes => {
+            let message =
+                format!("must name a function that does not write, got `{path}`: the client performs the action");
+            issues.add("/invocation/path", message);
+            false
+        }
+        Ok(_) => true,
+        Err(error) => {
+            warnings.push(format!("{error}; the payload is prepared without it"));
+            false
+        }
     }
 }
 
@@ -202,11 +233,14 @@ fn schemas(
             Err(error) => warnings.push(error.to_string()),
         }
     }
-    let input = Schema::compile(input)
-        .map_err(|violation| issues.add(format!("/inputJsonSchema{}", violation.path), violation.message));
-    let output = Schema::compile(output)
-        .map_err(|violation| issues.add(format!("/outputJsonSchema{}", violation.path), violation.message));
-    (input.ok(), output.ok())
+    // A violation in an expanded short form has no place of its own in the definition.
+    let input_path = definition.input_json_schema.is_none().then_some("/inputSchema");
+    let output_path = definition.output_json_schema.is_none().then_some("/outputSchema");
+    let mut compile = |schema: Value, short: Option<&str>, full: &str| {
+        let path = |violation: &Violation| short.map_or_else(|| format!("{full}{}", violation.path), str::to_owned);
+        Schema::compile(schema).map_err(|violation| issues.add(path(&violation), violation.message)).ok()
+    };
+    (compile(input, input_path, "/inputJsonSchema"), compile(output, output_path, "/outputJsonSchema"))
 }
 
 /// Whether the definition does not state its side effects although the function that it names writes. Such a tool is

@@ -36,6 +36,8 @@ pub struct CompiledTool {
     pub(crate) resource_key: Option<Template>,
     /// The body template of a function or client tool, which renders its arguments.
     pub(crate) arguments: Option<ValueTemplate>,
+    /// Whether the server runs the function or the code of a client tool to prepare the payload.
+    pub(crate) has_preflight: bool,
     pub(crate) http: Option<RequestTemplate>,
     /// Whether exports wrap the input in an object, because its schema accepts no object. Computed on first use.
     pub(crate) wraps_input: OnceLock<bool>,
@@ -57,6 +59,11 @@ impl CompiledTool {
     /// Returns warnings for the author of the definition.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Adds warnings for the author of the definition.
+    pub fn add_warnings(&mut self, warnings: impl IntoIterator<Item = String>) {
+        self.warnings.extend(warnings);
     }
 
     /// Applies the schema's defaults to `input` and validates it. A long validation does not block the thread, and

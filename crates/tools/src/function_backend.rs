@@ -1,9 +1,10 @@
 //! Runs FUNCTION tools, whose implementations a library binds at run time.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use toolwright_types::ErrorCode;
+use serde_json::Value;
+use toolwright_types::{DefinitionSource, ErrorCode, SideEffects};
 
 use crate::executor::{Attempt, Backend, BackendReply};
 use crate::http_client::HttpClient;
@@ -34,6 +35,7 @@ impl FunctionBackend {
         }
         let arguments = attempt.arguments()?;
         let tool = self.library.lookup(path).map_err(deny)?;
+        let reply = Mutex::new(BackendReply::default());
         let cx = ToolCx {
             executor: attempt.executor,
             call: attempt.cx,
@@ -43,14 +45,25 @@ impl FunctionBackend {
             clock: attempt.clock,
             queue: attempt.queue,
             messages: attempt.messages,
+            reply: &reply,
         };
-        tool.call(&cx, arguments).await.map(BackendReply::from_output)
+        let output = tool.call(&cx, arguments).await?;
+        Ok(BackendReply { output, ..reply.into_inner().unwrap_or_else(PoisonError::into_inner) })
     }
 }
 
 impl Backend for FunctionBackend {
     fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>> {
         Box::pin(self.call(attempt))
+    }
+
+    fn effects(&self, tool: &CompiledTool, input: &Value) -> SideEffects {
+        // The effects in a stored definition are the decision of its author and are not lowered.
+        if tool.effects != SideEffects::Writes || tool.source != DefinitionSource::BuiltIn {
+            return tool.effects;
+        }
+        let path = tool.definition.invocation.path.as_deref().unwrap_or_default();
+        self.library.lookup(path).map_or(tool.effects, |function| function.effects(input))
     }
 
     fn implementation(&self, tool: &CompiledTool) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use schemars::generate::SchemaSettings;
@@ -12,10 +12,11 @@ use semver::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use toolwright_types::{Clock, ErrorCode, SideEffects};
+use toolwright_types::{CachePolicy, Clock, ErrorCode, SideEffects};
 
-use crate::executor::{CallMessages, IdempotencyKey, QueueTimer};
+use crate::executor::{BackendReply, CallMessages, IdempotencyKey, QueueTimer};
 use crate::http_client::HttpClient;
+use crate::ports::Payload;
 use crate::{CallContext, Executor, ToolFailure};
 
 /// A tool written in Rust: a struct with its arguments, a doc comment that describes it, and one function.
@@ -48,10 +49,21 @@ pub trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static {
     const NAME: &'static str;
     /// The version of the implementation.
     const VERSION: Version = Version::new(1, 0, 0);
-    /// The side effects of the tool.
+    /// The side effects of the tool: the greatest that a call can have.
     const SIDE_EFFECTS: SideEffects = SideEffects::None;
+    /// The category of the tool. Permissions and agents select tools by category.
+    const CATEGORY: &'static str = "builtin";
+    /// Whether results are cached. Only for tools whose output depends on nothing but the arguments.
+    const CACHE: CachePolicy = CachePolicy::None;
+    /// The lifetime of a cached result under [`CachePolicy::Ttl`], in seconds.
+    const CACHE_TTL_SECONDS: Option<u64> = None;
     /// The output.
     type Output: Serialize + schemars::JsonSchema;
+
+    /// Returns the side effects of a call with this input, at most [`Tool::SIDE_EFFECTS`].
+    fn effects(_input: &Value) -> SideEffects {
+        Self::SIDE_EFFECTS
+    }
 
     /// Performs the call.
     fn call(self, cx: &ToolCx<'_>) -> impl Future<Output = Result<Self::Output, ToolFailure>> + Send;
@@ -75,6 +87,20 @@ pub struct ToolCx<'a> {
     pub queue: &'a QueueTimer,
     /// Takes messages for the caller and the model, also if the call succeeds.
     pub messages: &'a CallMessages,
+    /// The reply so far, without its output.
+    pub(crate) reply: &'a Mutex<BackendReply>,
+}
+
+impl ToolCx<'_> {
+    /// Adds a payload that cannot be represented as JSON. It becomes an attachment of the envelope.
+    pub fn attach(&self, payload: Payload) {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner).payloads.push(payload);
+    }
+
+    /// Adds a warning for the caller.
+    pub fn warn(&self, warning: impl Into<String>) {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner).warnings.push(warning.into());
+    }
 }
 
 /// A type-erased tool: JSON in, JSON out.
@@ -84,6 +110,11 @@ pub trait DynTool: Send + Sync {
 
     /// Performs the call.
     fn call<'a>(&'a self, cx: &'a ToolCx<'a>, input: Value) -> BoxFuture<'a, Result<Value, ToolFailure>>;
+
+    /// Returns the side effects of a call with this input, at most those of the specification.
+    fn effects(&self, _input: &Value) -> SideEffects {
+        self.spec().side_effects
+    }
 }
 
 /// The specification of an implementation.
@@ -101,6 +132,30 @@ pub struct ToolSpec {
     pub output_schema: Value,
     /// The side effects of the tool.
     pub side_effects: SideEffects,
+    /// The category.
+    pub category: String,
+    /// Whether results are cached.
+    pub cache: CachePolicy,
+    /// The lifetime of a cached result under [`CachePolicy::Ttl`], in seconds.
+    pub cache_ttl_seconds: Option<u64>,
+}
+
+impl ToolSpec {
+    /// Creates the specification of version 1.0.0 of a tool that has no side effects, accepts every input and returns
+    /// any output.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            version: Version::new(1, 0, 0),
+            description: description.into(),
+            input_schema: json!({}),
+            output_schema: json!({}),
+            side_effects: SideEffects::None,
+            category: "builtin".to_owned(),
+            cache: CachePolicy::None,
+            cache_ttl_seconds: None,
+        }
+    }
 }
 
 /// Adapts a [`Tool`] to [`DynTool`]. Only this type converts between JSON and the tool's own types.
@@ -125,6 +180,9 @@ impl<T: Tool> TypedTool<T> {
             input_schema,
             output_schema: derived_schema::<T::Output>(),
             side_effects: T::SIDE_EFFECTS,
+            category: T::CATEGORY.to_owned(),
+            cache: T::CACHE,
+            cache_ttl_seconds: T::CACHE_TTL_SECONDS,
         };
         Arc::new(Self { spec, tool: PhantomData })
     }
@@ -147,6 +205,10 @@ impl<T: Tool> DynTool for TypedTool<T> {
             })
         })
     }
+
+    fn effects(&self, input: &Value) -> SideEffects {
+        T::effects(input)
+    }
 }
 
 /// A tool whose implementation is a closure from JSON to JSON, for libraries that are assembled at run time.
@@ -161,15 +223,7 @@ where
 {
     /// Creates a tool that calls `function`.
     pub fn erase(name: &str, description: &str, input_schema: Value, function: F) -> Arc<dyn DynTool> {
-        let spec = ToolSpec {
-            name: name.to_owned(),
-            version: Version::new(1, 0, 0),
-            description: description.to_owned(),
-            input_schema,
-            output_schema: json!({}),
-            side_effects: SideEffects::None,
-        };
-        Arc::new(Self { spec, function })
+        Arc::new(Self { spec: ToolSpec { input_schema, ..ToolSpec::new(name, description) }, function })
     }
 }
 

@@ -20,7 +20,7 @@ use toolwright_store::{Location, SealKey, SyncMode};
 use toolwright_tools::http::{EgressPolicy, HttpClient};
 use toolwright_types::ToolType;
 
-use crate::config::{Config, DatabaseSync, Flags, LogFormat, McpServerTransport};
+use crate::config::{Config, DatabaseSync, Flags, LogFormat};
 use crate::demo::{self, Demo};
 use crate::environment::Environment;
 use crate::listen;
@@ -136,9 +136,6 @@ fn mcp_server(config: &Config, engine: &Engine, fixtures: bool) -> Option<McpSer
         max_sessions_per_principal: config.mcp.max_sessions_per_principal,
     };
     let endpoint = || Endpoint::new(engine.clone(), options);
-    if config.mcp.transport == McpServerTransport::Sse {
-        tracing::warn!("mcp.transport `sse` is deprecated; serving Streamable HTTP instead");
-    }
     config.mcp.enabled.then(|| McpServer { path: config.mcp.path.clone(), endpoint: endpoint() })
 }
 

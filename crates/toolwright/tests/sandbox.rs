@@ -137,8 +137,8 @@ async fn sandboxed_code_can_call_only_its_granted_functions() {
     assert_eq!(envelope["metadata"]["calls"][0]["calls"][0]["name"], "stats/outer", "{envelope}");
 
     // `stats/harmless` declares no side effects, but its function `http_request` may write.
-    let request =
-        json!({ "path": "python", "code": "get(url='http://10.0.0.1/')", "functions": { "get": "http_request" } });
+    let code = "send(url='http://10.0.0.1/', method='POST')";
+    let request = json!({ "path": "python", "code": code, "functions": { "send": "http_request" } });
     define(&server, "stats/harmless", request.clone()).await;
     let envelope = call(&server, "stats%2Fharmless", json!({})).await;
     assert!(envelope["error"]["message"].as_str().unwrap().contains("POLICY_DENIED"), "{envelope}");
@@ -155,6 +155,31 @@ async fn sandboxed_code_can_call_only_its_granted_functions() {
     define(&server, "stats/careless", code).await;
     let envelope = call(&server, "stats%2Fcareless", json!({})).await;
     assert!(envelope["error"]["message"].as_str().unwrap().contains("approval"), "{envelope}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_of_a_client_tool_prepares_the_payload_and_cannot_write() {
+    let server = Server::start_without_demo(Vec::new());
+    let client = json!({ "isToolFullyExecutedOnServer": false, "sideEffects": "writes",
+        "inputSchema": { "path": { "type": "string", "required": true } } });
+    let code = "if path.startswith('..'):\n    raise ValueError('outside of the project')\n\
+                result = { 'open': '/srv/' + path, 'greeting': hello(personName='Ada') }";
+    let invocation = json!({ "path": "python", "code": code, "functions": { "hello": "sayHello" } });
+    define_with(&server, "open", invocation, client.clone()).await;
+    let body = json!({ "input": { "path": "a.rs" } });
+    let (status, waiting) = api(&server, Method::POST, "tools/open/execute", Some(body)).await;
+    let payload = &waiting["clientActions"][0]["preparedPayload"];
+    assert_eq!((status, &payload["open"]), (202, &json!("/srv/a.rs")), "{waiting}");
+    assert!(payload["greeting"].as_str().unwrap().contains("Ada"), "{waiting}");
+    // The code can refuse the call.
+    let refused = call(&server, "open", json!({ "path": "../etc" })).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("outside of the project"), "{refused}");
+    // The client performs the action, so the code must not.
+    let code = "send(url='http://10.0.0.1/', method='POST')";
+    let invocation = json!({ "path": "python", "code": code, "functions": { "send": "http_request" } });
+    define_with(&server, "eager", invocation, client).await;
+    let refused = call(&server, "eager", json!({ "path": "a.rs" })).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("only prepares a payload"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -182,9 +182,10 @@ impl AgentDefinition {
 pub struct TrafficSplit {
     /// The name of one of the agent's libraries.
     pub library: String,
-    /// The share of runs that use the library, from 0 to 1. The hash of the run id decides whether a run uses it.
+    /// The share of runs that the split selects, from 0 to 1. The hash of the run id decides whether a run is
+    /// selected.
     pub share: f64,
-    /// Whether the selected runs use the library, or a second run beside each selected run uses it.
+    /// Which run uses the library: the selected run itself, or a shadow run of it.
     #[serde(default, deserialize_with = "null_as_default")]
     pub mode: SplitMode,
 }

@@ -54,7 +54,7 @@ pub use provider::{
 };
 pub use retry::RetryDelays;
 pub use run::RunStatus;
-pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};
+pub use schema::{ParameterDefinition, ParameterType, referenced_types, schema_of_parameters, set_type_schema};
 pub use tool::{
     Backoff, BodyTemplate, CachePolicy, CostHint, DefinitionSource, ErrorAction, ErrorSemantics, InvocationConfig,
     JsonSchema, Latency, OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Surface, ToolDefinition,

@@ -244,8 +244,8 @@ pub struct AuthConfig {
     /// The scheme.
     #[serde(default, deserialize_with = "null_as_default")]
     pub auth_type: AuthType,
-    /// The name of the secret. The secret contains a token, an API key, an OAuth2 client secret, or the tokens of a
-    /// user's login.
+    /// The name of the secret. The secret contains a token, an API key, an OAuth2 client secret, the tokens of a user's
+    /// login, or the certificate of `mtls`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<String>,
     /// The OAuth2 token endpoint for client credentials. If absent, a user logs in to the provider's MCP server.
@@ -254,18 +254,24 @@ pub struct AuthConfig {
     /// The header that contains the API key; `X-API-Key` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_name: Option<String>,
-    /// The OAuth2 client id.
+    /// The OAuth2 client id. If absent, the secret contains it: `clientId:clientSecret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
     /// The OAuth2 scopes to request.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// The secret with a client certificate and its key as PEM.
+    /// The secret with a client certificate and its key as PEM. For `mtls`, `secretRef` is used if it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_ref: Option<String>,
 }
 
 impl AuthConfig {
+    /// The name of the secret with the client certificate: `certRef`, or the `secretRef` of authType `mtls`.
+    pub fn certificate_ref(&self) -> Option<&str> {
+        let secret_ref = self.secret_ref.as_deref().filter(|_| self.auth_type == AuthType::Mtls);
+        self.cert_ref.as_deref().or(secret_ref)
+    }
+
     /// Whether the secret contains the tokens of a user's login.
     pub fn is_login(&self) -> bool {
         self.auth_type == AuthType::OAuth2 && self.token_endpoint.is_none()

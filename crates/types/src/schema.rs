@@ -27,7 +27,8 @@ pub struct ParameterDefinition {
     /// The allowed values.
     #[serde(default, deserialize_with = "crate::nullable::null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub enum_values: Vec<Value>,
-    /// A `$ref` to a complete schema.
+    /// The complete schema of a complex value: the name of an entity type, whose schema is used, or a pointer such as
+    /// `#/$defs/address` into the `$defs` of `inputJsonSchema` (or `outputJsonSchema`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json_schema_ref: Option<String>,
 }
@@ -51,7 +52,8 @@ pub enum ParameterType {
     Array,
 }
 
-/// Expands parameters to a JSON Schema.
+/// Expands parameters to a JSON Schema. Each entity type that a parameter refers to is an entry in `$defs`; see
+/// [`set_type_schema`].
 pub fn schema_of_parameters(parameters: &IndexMap<String, ParameterDefinition>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -62,11 +64,17 @@ pub fn schema_of_parameters(parameters: &IndexMap<String, ParameterDefinition>) 
         }
         properties.insert(name.clone(), parameter_schema(parameter));
     }
-    let mut schema = json!({ "type": "object", "properties": properties });
-    if let (false, Some(fields)) = (required.is_empty(), schema.as_object_mut()) {
-        fields.insert("required".into(), Value::Array(required));
+    let mut schema =
+        Map::from_iter([("type".to_owned(), json!("object")), ("properties".to_owned(), properties.into())]);
+    if !required.is_empty() {
+        schema.insert("required".into(), Value::Array(required));
     }
-    schema
+    // An entity type accepts every value until its schema is set.
+    let types: Map<String, Value> = referenced_types(parameters).map(|name| (name.to_owned(), json!({}))).collect();
+    if !types.is_empty() {
+        schema.insert("$defs".into(), types.into());
+    }
+    Value::Object(schema)
 }
 
 fn parameter_schema(parameter: &ParameterDefinition) -> Value {
@@ -86,9 +94,48 @@ fn parameter_schema(parameter: &ParameterDefinition) -> Value {
         schema.insert("default".into(), default.clone());
     }
     if let Some(reference) = &parameter.json_schema_ref {
-        schema.insert("$ref".into(), json!(reference));
+        let pointer = if reference.starts_with('#') { reference.clone() } else { definition_pointer(reference) };
+        schema.insert("$ref".into(), json!(pointer));
     }
     Value::Object(schema)
+}
+
+/// Returns the names of the entity types that the parameters refer to.
+pub fn referenced_types(parameters: &IndexMap<String, ParameterDefinition>) -> impl Iterator<Item = &str> {
+    parameters
+        .values()
+        .filter_map(|parameter| parameter.json_schema_ref.as_deref())
+        .filter(|name| !name.starts_with('#'))
+}
+
+/// Sets the schema of an entity type in a schema that [`schema_of_parameters`] returned.
+pub fn set_type_schema(schema: &mut Value, name: &str, mut type_schema: Value) {
+    move_references(&mut type_schema, &definition_pointer(name));
+    if let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) {
+        definitions.insert(name.to_owned(), type_schema);
+    }
+}
+
+/// Changes the references of a schema that becomes part of another document, where it is at `pointer`.
+fn move_references(schema: &mut Value, pointer: &str) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(target) if key == "$ref" && target.starts_with('#') => {
+                        *target = format!("{pointer}{}", target.trim_start_matches('#'));
+                    }
+                    _ => move_references(value, pointer),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| move_references(item, pointer)),
+        _ => {}
+    }
+}
+
+fn definition_pointer(name: &str) -> String {
+    format!("#/$defs/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Converts an enum value that is written as text to the type of the parameter.
@@ -127,5 +174,18 @@ mod tests {
                 "required": ["state"],
             })
         );
+    }
+
+    #[test]
+    fn schema_of_an_entity_type_becomes_a_definition_with_its_own_references() {
+        let parameters: IndexMap<String, ParameterDefinition> =
+            serde_json::from_value(json!({ "order": { "jsonSchemaRef": "Order", "required": true } })).unwrap();
+        let mut schema = schema_of_parameters(&parameters);
+        let order = json!({ "properties": { "to": { "$ref": "#/$defs/address" }, "parent": { "$ref": "#" } }, "$defs": { "address": {} } });
+        set_type_schema(&mut schema, "Order", order);
+        assert_eq!(schema["properties"]["order"], json!({ "$ref": "#/$defs/Order" }));
+        let properties = &schema["$defs"]["Order"]["properties"];
+        assert_eq!(properties["to"]["$ref"], "#/$defs/Order/$defs/address");
+        assert_eq!(properties["parent"]["$ref"], "#/$defs/Order");
     }
 }

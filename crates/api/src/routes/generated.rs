@@ -24,7 +24,8 @@ const MAX_TYPES: usize = 100;
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct GenerateBody {
-    /// The entity types.
+    /// The entity types. Default: all types.
+    #[serde(default, deserialize_with = "null_as_default")]
     root_types: Vec<String>,
     /// Whether the tools are saved. If false, they are only returned. Default: true.
     #[serde(default)]
@@ -71,8 +72,8 @@ pub(crate) async fn generate(
     Caller(session): Caller,
     JsonBody(body): JsonBody<GenerateBody>,
 ) -> Result<Json<GeneratedView>, Problem> {
-    if body.root_types.is_empty() || body.root_types.len() > MAX_TYPES {
-        let message = format!("must have between 1 and {MAX_TYPES} types, got {}", body.root_types.len());
+    if body.root_types.len() > MAX_TYPES {
+        let message = format!("must have at most {MAX_TYPES} types, got {}", body.root_types.len());
         return Err(Problem::invalid("/rootTypes", message));
     }
     let persist = body.persist.unwrap_or(true);

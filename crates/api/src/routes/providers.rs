@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toolwright_engine::ReferenceData;
 use toolwright_engine::references::{ReferenceItem, SyncReport, SyncState};
 use toolwright_runs::DirectOutcome;
-use toolwright_types::{ErrorCode, Timestamp, ToolError, ToolProviderConfig};
+use toolwright_types::{ErrorCode, ProviderType, Timestamp, ToolEnvelope, ToolError, ToolProviderConfig};
 
 use crate::collection::Collection;
 use crate::extract::{Caller, PathName, QueryParams};
@@ -31,6 +31,8 @@ pub(crate) struct ProviderTestView {
     ok: bool,
     /// The HTTP status of the response.
     http_status: Option<u16>,
+    /// The number of tools that an MCP server lists.
+    tool_count: Option<u64>,
     /// The duration in milliseconds.
     duration_ms: u64,
     /// The error, if the test failed.
@@ -195,7 +197,9 @@ impl From<SyncState> for SyncStateView {
     }
 }
 
-/// Tests the connection to a provider with a request to its base URL.
+/// Tests the connection to a provider in its own protocol: lists the tools of an MCP server, asks a gRPC server for its
+/// services, or sends a GET request to the base URL. A provider of type QUANTUM_INTERNAL is this server and needs no
+/// connection.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/test", tag = TAG, operation_id = "testToolProvider", params(("ref" = String, Path)),
     responses((status = 200, body = ProviderTestView)))]
 pub(crate) async fn test(
@@ -204,18 +208,41 @@ pub(crate) async fn test(
     PathName(name): PathName,
 ) -> Result<Json<ProviderTestView>, Problem> {
     let provider = engine.registry.get::<ToolProviderConfig>(&session, &name, None).await?;
+    if provider.body.provider_type == ProviderType::QuantumInternal {
+        return Ok(Json(ProviderTestView {
+            ok: true,
+            http_status: None,
+            tool_count: None,
+            duration_ms: 0,
+            error: None,
+        }));
+    }
     let DirectOutcome::Done(envelope) = engine.calls.probe(&session, &provider).await? else {
         return Err(Problem::new(crate::Code::Internal, "the connection test unexpectedly waits for a client"));
     };
-    let http_status = envelope.metadata.http_status;
-    // Few systems serve their base URL, so an error such as 404 also shows that the system is reachable. The test fails
-    // if the credentials are rejected or the status is 500 or above.
-    let answered = http_status.is_some_and(|status| status < 500);
-    let error = envelope.error.filter(|error| !(answered && error.code == ErrorCode::ProviderError));
+    let ToolEnvelope { error, output, metadata, t_start, t_end, .. } = *envelope;
+    let error = error.filter(|error| !shows_a_connection(&provider.body, metadata.http_status, error));
+    let tools =
+        output.get("tools").and_then(Value::as_array).filter(|_| provider.body.provider_type == ProviderType::Mcp);
     Ok(Json(ProviderTestView {
         ok: error.is_none(),
-        http_status,
-        duration_ms: envelope.t_end.millis_since(envelope.t_start),
+        http_status: metadata.http_status,
+        tool_count: tools.map(|tools| tools.len() as u64),
+        duration_ms: t_end.millis_since(t_start),
         error,
     }))
+}
+
+/// Whether an error of a connection test shows that the provider is reachable and accepts the credentials. Few HTTP
+/// systems serve their base URL, so a status such as 404 is enough. A gRPC server with a configured descriptor set needs
+/// no reflection.
+fn shows_a_connection(provider: &ToolProviderConfig, http_status: Option<u16>, error: &ToolError) -> bool {
+    match provider.provider_type {
+        ProviderType::Rest => error.code == ErrorCode::ProviderError && http_status.is_some_and(|status| status < 500),
+        ProviderType::Grpc => {
+            let status = error.details.as_ref().and_then(|details| details.get("grpc_status"));
+            provider.descriptor_set.is_some() && status.is_some_and(|status| status == "UNIMPLEMENTED")
+        }
+        ProviderType::Mcp | ProviderType::QuantumInternal => false,
+    }
 }

@@ -1,9 +1,9 @@
 //! Tests tool calls over REST: envelopes, secret scopes, the cache, blobs and client tools.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::Server;
+use crate::harness::{Deployment, Server, Storage, calls_then};
 
 crate::on_both_databases!(
     call_returns_an_envelope_with_output_or_validation_error,
@@ -15,7 +15,6 @@ crate::on_both_databases!(
     write_is_completed_whatever_content_type_its_response_has,
     client_tool_call_waits_for_the_client,
     concurrent_calls_each_get_their_own_envelope,
-    provider_test_route_reports_whether_the_provider_is_reachable,
     built_in_tools_are_callable_without_a_definition
 );
 
@@ -178,30 +177,6 @@ async fn concurrent_calls_each_get_their_own_envelope(server: Server) {
     }
 }
 
-async fn provider_test_route_reports_whether_the_provider_is_reachable(server: Server) {
-    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
-    let test = |name: &'static str, base: String, extra: Value| {
-        let server = server.clone();
-        async move {
-            let mut body = json!({ "refName": name, "baseUrl": base });
-            body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-            server.post("tool-providers", body).await.expect(201);
-            server.post(&format!("tool-providers/{name}/test"), json!({})).await.expect(200)
-        }
-    };
-    let allowed = json!({ "egressAllow": ["127.0.0.0/8"] });
-    let reached = test("there", faults.base_url(), allowed.clone()).await;
-    assert_eq!((&reached["ok"], &reached["httpStatus"]), (&json!(true), &json!(404)), "{reached}");
-    let private = test("private", faults.base_url(), json!({})).await;
-    assert_eq!(private["error"]["details"]["reason"], "egress", "{private}");
-    let gone = test("gone", "http://127.0.0.1:1".into(), allowed.clone()).await;
-    assert_eq!((&gone["ok"], &gone["error"]["code"]), (&json!(false), &json!("NETWORK_ERROR")));
-    let refused = test("refusing", format!("{}/status/401?", faults.base_url()), allowed).await;
-    assert_eq!(refused["error"]["code"], "AUTH_REQUIRED", "{refused}");
-    server.post("tool-providers/nothing/test", json!({})).await.problem(404, "not-found");
-    faults.shutdown().await;
-}
-
 async fn built_in_tools_are_callable_without_a_definition(server: Server) {
     assert_eq!(server.call("calculator", json!({ "expression": "6*7" })).await["output"], 42.0);
     assert_eq!(server.get("tools/echo").await.expect(200)["source"], "built-in");
@@ -213,4 +188,32 @@ async fn built_in_tools_are_callable_without_a_definition(server: Server) {
     );
     let private = server.call("http_request", json!({ "url": "http://127.0.0.1:1/" })).await;
     assert_eq!(private["error"]["details"]["reason"], "egress");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_request_attaches_images_and_counts_get_as_a_read() {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    let deployment = Deployment::new(Storage::Sqlite).await;
+    let (server, running) =
+        deployment.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let image = server.call("http_request", json!({ "url": faults.url("/binary/png") })).await;
+    assert_eq!(image["output"]["body"]["contentType"], "image/png", "{image}");
+    let attachment = &image["attachments"][0];
+    assert_eq!((&attachment["kind"], &attachment["content_type"]), (&json!("image"), &json!("image/png")), "{image}");
+    let blob = server.get(attachment["url"].as_str().unwrap()).await;
+    assert_eq!(blob.headers["content-type"], "image/png");
+    assert!(blob.text.contains("PNG"), "the blob contains the image");
+    let document = server.call("http_request", json!({ "url": faults.url("/binary/pdf") })).await;
+    assert_eq!(document["attachments"][0]["kind"], "blob", "{document}");
+
+    // A read needs no approval, a write does.
+    let agent = json!({ "toolRefs": ["http_request"], "requiresApproval": true });
+    let request = |method: &str| json!([{ "name": "http_request", "arguments": { "url": faults.url("/echo"), "method": method } }]);
+    server.define_agent("reader", calls_then(request("GET"), "Done."), agent.clone()).await;
+    assert_eq!(server.run("reader", "go").await["status"], "COMPLETED");
+    server.define_agent("writer", calls_then(request("POST"), "Done."), agent).await;
+    assert_eq!(server.run("writer", "go").await["status"], "AWAITING_APPROVAL");
+    running.stop().await;
+    deployment.remove().await;
+    faults.shutdown().await;
 }

@@ -14,7 +14,9 @@ crate::on_both_databases!(
     tool_list_is_paged_sorted_and_filtered,
     provider_can_be_created_read_patched_and_removed,
     tool_with_an_unknown_function_is_accepted_with_a_warning,
-    deletion_names_the_definitions_that_use_the_deleted_one
+    deletion_names_the_definitions_that_use_the_deleted_one,
+    parameter_uses_the_schema_of_an_entity_type_or_of_a_definition,
+    fields_without_effect_cause_warnings
 );
 
 async fn tool_can_be_created_read_replaced_and_removed(server: Server) {
@@ -254,4 +256,48 @@ async fn deletion_names_the_definitions_that_use_the_deleted_one(server: Server)
     assert_eq!(server.delete("tool-providers/crm").await.expect(200), warnings("tool `crm/alone` uses this provider"));
     server.delete("tools/crm%2Falone").await.expect(204);
     server.get("tools/crm%2Ffind").await.problem(404, "not-found");
+}
+
+async fn parameter_uses_the_schema_of_an_entity_type_or_of_a_definition(server: Server) {
+    let order = |total: &str| {
+        json!({ "refName": "Order", "jsonSchema": { "type": "object", "required": ["total"],
+            "properties": { "total": { "type": total }, "to": { "$ref": "#/$defs/address" } },
+            "$defs": { "address": { "type": "object", "required": ["city"] } } } })
+    };
+    let tool = json!({ "refName": "ship", "toolType": "FUNCTION", "invocation": { "path": "echo" },
+        "inputSchema": {
+            "order": { "type": "object", "jsonSchemaRef": "Order", "required": true },
+            "parcel": { "jsonSchemaRef": "#/$defs/parcel" },
+        },
+        "inputJsonSchema": { "$defs": { "parcel": { "type": "object", "required": ["weight"] } } } });
+    let created = server.post("tools", tool).await.expect(201);
+    assert!(created["warnings"].to_string().contains("no entity type `Order` exists yet"), "{created}");
+    server.post("types", order("number")).await.expect(201);
+    let error = async |input: Value| {
+        let envelope = server.call("ship", input).await;
+        envelope["error"]["details"]["errors"][0]["path"].as_str().unwrap_or("none").to_owned()
+    };
+    assert_eq!(
+        error(json!({ "order": { "total": 1, "to": { "city": "Oslo" } }, "parcel": { "weight": 2 } })).await,
+        "none"
+    );
+    assert_eq!(error(json!({ "order": { "total": "many" } })).await, "/order/total");
+    assert_eq!(error(json!({ "order": { "total": 1, "to": {} } })).await, "/order/to");
+    assert_eq!(error(json!({ "order": { "total": 1 }, "parcel": {} })).await, "/parcel");
+    // The tool follows changes of the type.
+    server.patch("types/Order", order("string")).await.expect(200);
+    assert_eq!(error(json!({ "order": { "total": "many" } })).await, "none");
+    let dangling = json!({ "refName": "lost", "toolType": "FUNCTION", "invocation": { "path": "echo" },
+        "inputSchema": { "x": { "jsonSchemaRef": "#/$defs/nothing" } } });
+    let problem = server.post("tools", dangling).await.problem(422, "invalid-definition");
+    assert_eq!(problem["errors"][0]["path"], "/inputSchema", "{problem}");
+}
+
+async fn fields_without_effect_cause_warnings(server: Server) {
+    let provider = json!({ "refName": "own", "providerType": "QUANTUM_INTERNAL" });
+    let saved = server.post("tool-providers", provider).await.expect(201);
+    assert!(saved["warnings"][0].as_str().unwrap().contains("QUANTUM_INTERNAL"), "{saved}");
+    let agent = json!({ "executionConfig": { "restateServiceRef": "orders" } });
+    let saved = server.define_agent("durable", json!([{ "reply": { "text": "Hello." } }]), agent).await;
+    assert!(saved["warnings"].to_string().contains("restateServiceRef"), "{saved}");
 }

@@ -139,12 +139,9 @@ async fn generate_route_previews_or_stores_tools_of_a_type(server: Server) {
     assert_eq!(persisted["created"].as_array().unwrap().len(), 5, "{persisted}");
     let again = server.post("tools/generate", body).await.expect(200);
     assert_eq!((again["unchanged"].as_array().unwrap().len(), &again["created"]), (5, &json!([])));
-    for body in [
-        json!({}),
-        json!({ "rootTypes": [] }),
-        json!({ "rootTypes": "Order" }),
-        json!({ "rootTypes": ["Order"], "excludeOperations": ["x"] }),
-    ] {
+    let all = server.post("tools/generate", json!({ "persist": false })).await.expect(200);
+    assert_eq!(all["tools"].as_array().unwrap().len(), 6, "without types, the tools of all types: {all}");
+    for body in [json!({ "rootTypes": "Order" }), json!({ "rootTypes": ["Order"], "excludeOperations": ["x"] })] {
         server.post("tools/generate", body).await.problem(400, "invalid-request");
     }
     server.post("tools/generate", json!({ "rootTypes": ["Nothing"] })).await.problem(404, "not-found");

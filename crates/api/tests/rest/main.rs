@@ -37,6 +37,7 @@ mod mcp_imports;
 mod model_providers;
 mod multi_server;
 mod openapi;
+mod providers;
 mod record_permissions;
 mod record_rules;
 mod records;

@@ -1,5 +1,6 @@
 //! Compiles definitions with the current provider, prompt fragments and library.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -7,8 +8,8 @@ use toolwright_store::DocumentRef;
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues};
 use toolwright_types::{
-    AgentDefinition, Document, DocumentKind, PromptFragment, RealmScope, ToolDefinition, ToolProviderConfig,
-    TypeDefinition,
+    AgentDefinition, Document, DocumentKind, JsonSchema, PromptFragment, RealmScope, ToolDefinition,
+    ToolProviderConfig, TypeDefinition, referenced_types, set_type_schema,
 };
 
 use super::Catalog;
@@ -68,13 +69,47 @@ impl Catalog {
     pub async fn compile(
         &self,
         realm: &RealmScope,
-        document: Document<ToolDefinition>,
+        mut document: Document<ToolDefinition>,
     ) -> Result<Result<CompiledTool, Issues>, Unavailable> {
         let provider = match document.body.provider_ref.as_deref() {
             Some(name) => self.provider(realm, name).await?,
             None => None,
         };
-        Ok(CompiledTool::compile(document, provider, &self.0.library))
+        // Boxed, because few tools refer to entity types and the future is large.
+        let missing = Box::pin(self.set_type_schemas(realm, &mut document.body)).await?;
+        let compiled = CompiledTool::compile(document, provider, &self.0.library);
+        Ok(compiled.map(|mut tool| {
+            let warning = |name: String| format!("no entity type `{name}` exists yet; every value is accepted");
+            tool.add_warnings(missing.into_iter().map(warning));
+            tool
+        }))
+    }
+
+    /// Sets the schemas of the entity types that the parameters of a tool refer to. Returns the names of missing types.
+    async fn set_type_schemas(
+        &self,
+        realm: &RealmScope,
+        tool: &mut ToolDefinition,
+    ) -> Result<Vec<String>, Unavailable> {
+        let mut missing = Vec::new();
+        let (input, output) = (tool.effective_input_schema(), tool.effective_output_schema());
+        for (parameters, full, mut schema) in [
+            (&tool.input_schema, &mut tool.input_json_schema, input),
+            (&tool.output_schema, &mut tool.output_json_schema, output),
+        ] {
+            let names: BTreeSet<&str> = parameters.iter().flat_map(referenced_types).collect();
+            if names.is_empty() {
+                continue;
+            }
+            for name in names {
+                match self.entity_type(realm, name).await? {
+                    Some(found) => set_type_schema(&mut schema, name, found.definition.effective_schema()),
+                    None => missing.push(name.to_owned()),
+                }
+            }
+            *full = Some(JsonSchema(schema));
+        }
+        Ok(missing)
     }
 
     pub(super) async fn load(

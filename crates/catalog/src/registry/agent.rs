@@ -67,6 +67,9 @@ impl Definition for AgentDefinition {
         }
         let mut warnings: Vec<String> =
             missing.into_iter().map(|name| format!("no prompt fragment `{name}` exists yet")).collect();
+        if self.execution_config.restate_service_ref.is_some() {
+            warnings.push("executionConfig.restateServiceRef has no effect: durable runs use the Restate server of the deployment".into());
+        }
         let implementations = self.libraries.values().flat_map(|tools| tools.values());
         for tool in self.tool_refs.iter().chain(implementations).filter_map(|text| VersionedRef::parse(text)) {
             warnings.extend(tool_warning(context, &tool).await?);

@@ -12,8 +12,8 @@ use toolwright_authz::{Action, Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
-    Document, DocumentKind, Operation, RealmScope, RefName, SideEffects, ToolDefinition, ToolProviderConfig,
-    ToolStatus, ToolType,
+    Document, DocumentKind, Operation, ProviderType, RealmScope, RefName, SideEffects, ToolDefinition,
+    ToolProviderConfig, ToolStatus, ToolType,
 };
 
 use crate::Unavailable;
@@ -282,6 +282,11 @@ pub fn security_uri_issue(text: &str) -> Option<DefinitionIssue> {
     (!is_valid).then(|| DefinitionIssue { path: "/securityUri".to_owned(), message })
 }
 
+fn unused_provider_warning(provider: &ToolProviderConfig) -> Option<String> {
+    let message = "providerType `QUANTUM_INTERNAL` has no effect: the tools of this server need no provider";
+    (provider.provider_type == ProviderType::QuantumInternal).then(|| message.to_owned())
+}
+
 impl Definition for ToolProviderConfig {
     const KIND: DocumentKind = DocumentKind::Provider;
     const NOUN: &'static str = "provider";
@@ -312,7 +317,7 @@ impl Definition for ToolProviderConfig {
         let compiled = CompiledProvider::compile(Document::unsaved(self.ref_name.clone(), self.clone()));
         let descriptors = self.descriptor_set.as_deref().map(toolwright_grpc::parse_descriptor_set).transpose();
         Ok(compiled.and_then(|_| match descriptors {
-            Ok(_) => Ok(Vec::new()),
+            Ok(_) => Ok(unused_provider_warning(self).into_iter().collect()),
             Err(error) => {
                 Err(Issues(vec![DefinitionIssue { path: "/descriptorSet".into(), message: error.to_string() }]))
             }

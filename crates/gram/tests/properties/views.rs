@@ -128,7 +128,7 @@ agent_laws!(
 
 proptest! {
     #[test]
-    fn tool_name_and_description_return_the_last_value_set(pattern in tool(), one in non_empty_text(), other in non_empty_text()) {
+    fn getters_of_tool_name_and_description_return_the_value_that_was_set_last(pattern in tool(), one in non_empty_text(), other in non_empty_text()) {
         let mut view = ToolSpecView::new(pattern.clone()).unwrap();
         let (name, description) = (view.name().to_owned(), view.description().to_owned());
         view.set_name(&name).unwrap();

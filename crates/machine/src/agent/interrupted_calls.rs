@@ -2,14 +2,14 @@
 //! has a verify operation is verified. For any other call, the outcome is reported as unknown. A write that is not
 //! idempotent is repeated only after a verification or a person's decision.
 
-use toolwright_types::{CallId, ErrorCode, ToolError, UnknownOutcome};
+use toolwright_types::{CallId, ErrorCode, ExecutionSite, ToolError, UnknownOutcome};
 
-use super::EffectId;
 use super::call::{Call, CallState};
 use super::closer::CallCloser;
 use super::decide::is_captured;
 use super::preparation::approval_expiry;
 use super::run::AgentRun;
+use super::{CallFacts, EffectId};
 use crate::ApprovalTrigger;
 
 pub(super) fn record_intent(run: &mut AgentRun, id: &CallId) {
@@ -34,8 +34,13 @@ pub(super) fn recover(run: &mut AgentRun, only: Option<&CallId>) {
     for call in calls.filter(|call| call.state == CallState::Running && call.intended_at.is_some()) {
         call.attempt += 1;
         let facts = call.facts.as_ref();
-        // A captured call was not executed, so it can be issued again like an idempotent call.
-        if facts.is_some_and(|facts| facts.idempotent || is_captured(&closer.spec.policy, facts)) {
+        // A captured call was not executed, and the payload for a client was only being prepared. So both can be issued
+        // again like an idempotent call.
+        let repeatable = |facts: &CallFacts| {
+            let for_client = facts.execution_site == ExecutionSite::Client;
+            facts.idempotent || for_client || is_captured(&closer.spec.policy, facts)
+        };
+        if facts.is_some_and(repeatable) {
             continue;
         }
         if facts.is_some_and(|facts| facts.verifiable) {

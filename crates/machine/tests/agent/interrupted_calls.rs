@@ -15,7 +15,8 @@ fn interrupted(who: UnknownOutcome, change: impl Fn(&mut CallFacts)) -> (Harness
     interrupted_by(who, change, |_| EventKind::recovered())
 }
 
-/// A run with the same interrupted write, but only the driver of that call was lost.
+/// Like [`interrupted`], but an external scheduler executes each call separately, and only the execution of the write
+/// was lost.
 fn interrupted_call_only(change: impl Fn(&mut CallFacts)) -> (Harness, CallToRun) {
     interrupted_by(UnknownOutcome::Model, change, |call| EventKind::Recovered { call_id: Some(call.call_id.clone()) })
 }

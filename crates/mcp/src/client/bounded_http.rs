@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use reqwest::Response;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
@@ -17,16 +17,39 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Error as SseError, Sse, SseStream};
 use toolwright_budget::{JsonError, LimitExceeded, NodeCounter};
+use url::Url;
 
 const SESSION_HEADER: &str = "mcp-session-id";
 /// The maximum size of the body of an error, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-type PostError = StreamableHttpError<reqwest::Error>;
+/// The error of a request to an MCP server.
+pub(super) type PostError = StreamableHttpError<reqwest::Error>;
 
 /// A `reqwest` client whose answers are within the budget for foreign data.
 #[derive(Clone)]
 pub(crate) struct BoundedHttpClient(pub reqwest::Client);
+
+impl BoundedHttpClient {
+    /// Posts a message whose answer arrives elsewhere. Ignores the body of the response.
+    pub(super) async fn post_without_answer(
+        &self,
+        url: Url,
+        message: &ClientJsonRpcMessage,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), PostError> {
+        let headers: HeaderMap = headers.into_iter().collect();
+        let response = self.0.post(url).headers(headers).json(message).send().await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        match rejection(response, message, true).await {
+            Err(error) => Err(error),
+            Ok(_) => Err(unexpected(format!("HTTP {status}"))),
+        }
+    }
+}
 
 impl StreamableHttpClient for BoundedHttpClient {
     type Error = reqwest::Error;
@@ -259,6 +282,6 @@ fn over_limit(limit: LimitExceeded) -> PostError {
     StreamableHttpError::Io(std::io::Error::other(limit))
 }
 
-fn unexpected(message: String) -> PostError {
+pub(super) fn unexpected(message: impl Into<std::borrow::Cow<'static, str>>) -> PostError {
     StreamableHttpError::UnexpectedServerResponse(message.into())
 }

@@ -53,9 +53,23 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
+        Self::open_with(lifecycle(), transport, changed, redactor).await
+    }
+
+    /// Connects with the given handshake.
+    pub(super) async fn open_with<T, E, A>(
+        lifecycle: ClientLifecycleMode,
+        transport: T,
+        changed: Arc<Notify>,
+        redactor: Redactor,
+    ) -> Result<Self, ToolFailure>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
         let stale = Arc::new(AtomicBool::new(false));
         let handler = PeerHandler { stale: Arc::clone(&stale), changed, progress: ProgressSubscriptions::default() };
-        let service = serve_client_with_lifecycle(handler, transport, lifecycle()).await;
+        let service = serve_client_with_lifecycle(handler, transport, lifecycle).await;
         let service = service.map_err(|error| connect_failure(error, &redactor))?;
         // rmcp's response cache is disabled, because the server decides how long responses stay in that cache. The
         // listing must be fresh, because it is used to check the server.
@@ -181,6 +195,23 @@ fn redacted(error: &impl std::fmt::Display, redactor: &Redactor) -> String {
     text
 }
 
+/// Returns the failure of a transport that could not be opened.
+pub(super) fn open_failure(error: &StreamableHttpError<reqwest::Error>, redactor: &Redactor) -> ToolFailure {
+    tracing::warn!(error = redacted(error, redactor), "connection to an MCP server failed");
+    http_failure(error).unwrap_or_else(|| match error {
+        StreamableHttpError::UnexpectedServerResponse(message) => ToolFailure::fatal(
+            ErrorCode::ProviderError,
+            format!("the MCP server did not open an event stream: {message}"),
+        )
+        .reason("mcp_protocol"),
+        _ => not_reachable(),
+    })
+}
+
+fn not_reachable() -> ToolFailure {
+    unreachable_server("the MCP server cannot be reached, or does not speak MCP", "connect")
+}
+
 fn connect_failure(error: ClientInitializeError, redactor: &Redactor) -> ToolFailure {
     tracing::warn!(error = redacted(&error, redactor), "connection to an MCP server failed");
     if error.is_authorization_required() {
@@ -198,7 +229,7 @@ fn connect_failure(error: ClientInitializeError, redactor: &Redactor) -> ToolFai
             let message = "the MCP server supports none of the protocol versions of this client";
             ToolFailure::fatal(ErrorCode::ProviderError, message).reason("mcp_version")
         }
-        _ => unreachable_server("the MCP server cannot be reached, or does not speak MCP", "connect"),
+        _ => not_reachable(),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolwright_catalog::registry::{DefinitionPage, DefinitionQuery, FieldEquals, RegistryError};
 use toolwright_catalog::{Session, Unavailable};
-use toolwright_engine::Engine;
+use toolwright_engine::{Engine, MCP_LIST_METHOD};
 use toolwright_runs::DirectOutcome;
 use toolwright_types::{
     Clock, Document, ErrorCode, McpTransport, ProviderType, RefName, SystemClock, Timestamp, ToolDefinition, ToolError,
@@ -15,7 +15,7 @@ use toolwright_types::{
 };
 
 use super::import_names::assign_names;
-use super::{Client, IMPORT_CATEGORY, LIST_METHOD};
+use super::{Client, IMPORT_CATEGORY};
 
 /// How long a server may take to list its tools.
 const LISTING_TIMEOUT_MS: u64 = 60_000;
@@ -310,7 +310,7 @@ impl McpImports {
         let mut listing = ToolDefinition::new(provider.ref_name.clone(), ToolType::ExternalMcp);
         listing.category = Some(IMPORT_CATEGORY.to_owned());
         listing.provider_ref = Some(provider.ref_name.to_string());
-        listing.invocation.method = Some(LIST_METHOD.to_owned());
+        listing.invocation.method = Some(MCP_LIST_METHOD.to_owned());
         listing.default_retry_count = Some(0);
         listing.timeout_ms = Some(LISTING_TIMEOUT_MS);
         listing.max_output_bytes = Some(MAX_LISTING_BYTES);

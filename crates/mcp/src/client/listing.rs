@@ -12,8 +12,6 @@ use toolwright_tools::ToolFailure;
 use toolwright_types::json::hex_digest;
 use toolwright_types::{ErrorCode, ToolDefinition, ToolError};
 
-/// The value of `method` in the definition of a tool that lists the tools of its server.
-pub(super) const LIST_METHOD: &str = "tools/list";
 /// The category of imported tools.
 pub(super) const IMPORT_CATEGORY: &str = "mcp";
 /// The maximum number of tools of one server.

@@ -9,6 +9,7 @@ mod call;
 mod child;
 mod connection;
 mod handler;
+mod http_sse;
 mod import;
 mod import_names;
 mod listing;
@@ -25,6 +26,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_budget::Shares;
+use toolwright_engine::MCP_LIST_METHOD;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::{Attempt, Backend, BackendReply};
 use toolwright_tools::http::HttpClient;
@@ -37,7 +39,7 @@ pub use import::{
 };
 pub(crate) use stream_first::StreamFirstClient;
 
-use listing::{IMPORT_CATEGORY, LIST_METHOD};
+use listing::IMPORT_CATEGORY;
 use pool::ConnectionPool;
 
 /// The reason of a call that was not made because too many commands run.
@@ -114,7 +116,7 @@ impl Client {
             ToolFailure::invalid("`providerRef` is required for an EXTERNAL_MCP tool").reason("no_provider")
         })?;
         let connection = self.connection(provider, &attempt).await?;
-        if tool.definition.invocation.method.as_deref() == Some(LIST_METHOD) {
+        if tool.definition.invocation.method.as_deref() == Some(MCP_LIST_METHOD) {
             return Ok(BackendReply::from_output(connection.fresh_listing().await?.to_json()));
         }
         let name = tool.definition.invocation.path.as_deref().unwrap_or_else(|| tool.definition.ref_name.as_str());

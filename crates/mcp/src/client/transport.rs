@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use http::{HeaderName, HeaderValue};
 use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessGroup};
+use rmcp::ClientLifecycleMode;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use secrecy::ExposeSecret;
@@ -17,10 +19,12 @@ use toolwright_tools::executor::Attempt;
 use toolwright_tools::http::{CompiledProvider, NetworkAccess};
 use toolwright_types::json::hex_digest;
 use toolwright_types::{CommandArgument, ErrorCode, McpTransport};
+use url::Url;
 
 use super::bounded_http::BoundedHttpClient;
 use super::child::Child;
-use super::connection::Connection;
+use super::connection::{Connection, open_failure};
+use super::http_sse::HttpSseTransport;
 use super::stderr::{line_redactor, log_lines};
 use super::{Client, PROCESS_LIMIT, StreamFirstClient, unreachable_server};
 
@@ -39,7 +43,8 @@ impl Client {
         let connect = async {
             match provider.config.mcp_transport() {
                 McpTransport::Stdio => self.spawn(provider, attempt).await,
-                McpTransport::StreamableHttp | McpTransport::Sse => self.connect_http(provider, attempt).await,
+                McpTransport::StreamableHttp => self.connect_http(provider, attempt).await,
+                McpTransport::Sse => self.connect_sse(provider, attempt).await,
             }
         };
         slot.get(connect).await
@@ -50,9 +55,36 @@ impl Client {
         provider: &CompiledProvider,
         attempt: &Attempt<'_>,
     ) -> Result<Connection, ToolFailure> {
+        let (client, url, headers) = self.http_client(provider, attempt).await?;
+        let target = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
+        let transport = StreamableHttpClientTransport::with_client(StreamFirstClient::new(client), target);
+        Connection::open(transport, Arc::clone(&self.0.changed), attempt.redactor.clone()).await
+    }
+
+    async fn connect_sse(&self, provider: &CompiledProvider, attempt: &Attempt<'_>) -> Result<Connection, ToolFailure> {
+        let (client, url, headers) = self.http_client(provider, attempt).await?;
+        let transport = HttpSseTransport::connect(client, url, headers)
+            .await
+            .map_err(|error| open_failure(&error, attempt.redactor))?;
+        // Servers with this transport do not know the newer handshake.
+        Connection::open_with(
+            ClientLifecycleMode::Initialize,
+            transport,
+            Arc::clone(&self.0.changed),
+            attempt.redactor.clone(),
+        )
+        .await
+    }
+
+    /// Returns the HTTP client, the URL and the headers for a provider, with its credentials and egress rules.
+    async fn http_client<'a>(
+        &self,
+        provider: &'a CompiledProvider,
+        attempt: &Attempt<'_>,
+    ) -> Result<(BoundedHttpClient, &'a Url, HashMap<HeaderName, HeaderValue>), ToolFailure> {
         let config = &provider.config;
         let url = provider.base_url().ok_or_else(|| ToolFailure::invalid("`baseUrl` of the provider is required"))?;
-        let certificate = config.auth.cert_ref.as_ref().and_then(|name| attempt.secrets.get(name));
+        let certificate = config.auth.certificate_ref().and_then(|name| attempt.secrets.get(name));
         let access = NetworkAccess { allow: &config.egress_allow, certificate };
         let client = self.0.http.raw_client_for(url, &access)?;
         let mut headers: HashMap<_, _> =
@@ -61,10 +93,7 @@ impl Client {
         if let Some(secret) = secret {
             headers.extend(self.0.http.credential(&config.auth, secret, &access).await?);
         }
-        let target = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
-        let transport =
-            StreamableHttpClientTransport::with_client(StreamFirstClient::new(BoundedHttpClient(client)), target);
-        Connection::open(transport, Arc::clone(&self.0.changed), attempt.redactor.clone()).await
+        Ok((BoundedHttpClient(client), url, headers))
     }
 
     async fn spawn(&self, provider: &CompiledProvider, attempt: &Attempt<'_>) -> Result<Connection, ToolFailure> {

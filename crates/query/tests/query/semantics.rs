@@ -391,7 +391,7 @@ fn variable_matches_the_same_documents_as_its_value() {
 }
 
 #[test]
-fn edge_condition_is_replaced_by_its_filter_from_the_bind_context() {
+fn has_edge_matches_the_records_that_the_supplied_edge_filter_selects() {
     check(&[
         ("hasEdge(owns, ORG-ACME)", "ae"),
         ("hasOutgoingEdge(owns, \"ORG-ACME\")", "ae"),

@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
-use semver::Version;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolwright_query::QueryMode;
@@ -104,12 +103,10 @@ fn spec(operation: QueryOperation) -> ToolSpec {
     };
     let writes = matches!(operation, QueryOperation::Save | QueryOperation::Delete | QueryOperation::DeleteMany);
     ToolSpec {
-        name: name.to_owned(),
-        version: Version::new(1, 0, 0),
-        description: description.to_owned(),
         input_schema,
         output_schema: json!({ "type": "object" }),
         side_effects: if writes { SideEffects::Writes } else { SideEffects::Reads },
+        ..ToolSpec::new(name, description)
     }
 }
 

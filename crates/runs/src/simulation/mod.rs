@@ -67,7 +67,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn no_schedule_loses_a_run_or_repeats_an_effect() {
+fn no_simulated_schedule_loses_a_run_or_repeats_an_effect() {
     if let Some(seed) = number("TOOLWRIGHT_SIMULATE_SEED") {
         let outcome = simulate(seed, true);
         println!("{}\n{:#?}", outcome.log.join("\n"), outcome.events);

@@ -13,7 +13,8 @@ use crate::http::interpret;
 use crate::http_client::{HttpRequest, NetworkAccess};
 use crate::{Tool, ToolCx, ToolFailure};
 
-/// Makes an HTTP request to a public address and returns the response.
+/// Makes an HTTP request to a public address and returns the response. GET, HEAD and OPTIONS are reads; every other
+/// method is a write.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct HttpRequestTool {
@@ -37,7 +38,8 @@ pub(super) struct Answer {
     status: u16,
     /// Selected headers of the response.
     headers: BTreeMap<String, String>,
-    /// The body: parsed JSON, or text.
+    /// The body: parsed JSON, or text. For images and other binary data an object with `contentType` and `bytes`; the
+    /// data itself is an attachment of the call.
     body: Value,
 }
 
@@ -45,6 +47,16 @@ impl Tool for HttpRequestTool {
     const NAME: &'static str = "http_request";
     const SIDE_EFFECTS: SideEffects = SideEffects::Writes;
     type Output = Answer;
+
+    fn effects(input: &Value) -> SideEffects {
+        match input.get("method") {
+            None | Some(Value::Null) => SideEffects::Reads,
+            Some(method) => match method.as_str().map(str::to_ascii_uppercase).as_deref() {
+                Some("GET" | "HEAD" | "OPTIONS") => SideEffects::Reads,
+                _ => SideEffects::Writes,
+            },
+        }
+    }
 
     async fn call(self, cx: &ToolCx<'_>) -> Result<Answer, ToolFailure> {
         let url = Url::parse(&self.url).map_err(|error| ToolFailure::invalid(format!("`url`: {error}")))?;
@@ -74,6 +86,8 @@ impl Tool for HttpRequestTool {
         let request = HttpRequest { method, url, headers: HeaderMap::new(), origin_headers: headers, body };
         let response = cx.http.send(request, &NetworkAccess::default()).await?;
         let reply = interpret(response, cx.clock, &Redactor::new(cx.auth.values())).await?;
+        reply.payloads.into_iter().for_each(|payload| cx.attach(payload));
+        reply.warnings.into_iter().for_each(|warning| cx.warn(warning));
         Ok(Answer { status: reply.http_status.unwrap_or_default(), headers: reply.headers, body: reply.output })
     }
 }

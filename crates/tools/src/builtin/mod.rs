@@ -47,7 +47,9 @@ fn builtin_definition(spec: &ToolSpec) -> Option<(RefName, ToolDefinition)> {
     let mut definition = ToolDefinition::new(name.clone(), ToolType::Function);
     definition.version = spec.version.clone();
     definition.description = Some(spec.description.clone());
-    definition.category = Some("builtin".into());
+    definition.category = Some(spec.category.clone());
+    definition.cache = spec.cache;
+    definition.cache_ttl_seconds = spec.cache_ttl_seconds;
     definition.side_effects = Some(spec.side_effects);
     definition.invocation.path = Some(spec.name.clone());
     definition.input_json_schema = Some(toolwright_types::JsonSchema(spec.input_schema.clone()));
@@ -70,5 +72,56 @@ impl CompiledTool {
     pub(crate) fn for_tests(body: serde_json::Value) -> Self {
         let definition: ToolDefinition = serde_json::from_value(body).unwrap();
         Self::compile(builtin_document(definition), None, &library()).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use toolwright_types::{CachePolicy, SideEffects};
+
+    use super::*;
+    use crate::{Tool, ToolCx, ToolFailure};
+
+    /// Returns the population of a city.
+    #[derive(Deserialize, JsonSchema)]
+    struct Population {}
+
+    impl Tool for Population {
+        const NAME: &'static str = "population";
+        const CATEGORY: &'static str = "geography";
+        const CACHE: CachePolicy = CachePolicy::Ttl;
+        const CACHE_TTL_SECONDS: Option<u64> = Some(600);
+        type Output = u64;
+
+        async fn call(self, _cx: &ToolCx<'_>) -> Result<u64, ToolFailure> {
+            Ok(3_700_000)
+        }
+    }
+
+    #[test]
+    fn rust_tool_declares_its_category_and_cache_policy() {
+        let tools = tools(&Library::new("l").with::<Population>());
+        let definition = &tools["population"].definition;
+        assert_eq!(definition.category.as_deref(), Some("geography"));
+        assert_eq!((definition.cache, definition.cache_ttl_seconds), (CachePolicy::Ttl, Some(600)));
+    }
+
+    #[test]
+    fn http_request_is_a_write_unless_its_method_only_reads() {
+        let library = library();
+        let function = library.lookup("http_request").unwrap();
+        for (method, effects) in [
+            (None, SideEffects::Reads),
+            (Some("GET"), SideEffects::Reads),
+            (Some("head"), SideEffects::Reads),
+            (Some("OPTIONS"), SideEffects::Reads),
+            (Some("POST"), SideEffects::Writes),
+            (Some("PURGE"), SideEffects::Writes),
+        ] {
+            let input = serde_json::json!({ "url": "https://example.com/", "method": method });
+            assert_eq!(function.effects(&input), effects, "{method:?}");
+        }
     }
 }

@@ -33,6 +33,11 @@ pub trait Backend: Send + Sync {
     /// Performs one attempt. Dropping the future abandons the attempt.
     fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>>;
 
+    /// Returns the side effects of a call to `tool` with `input`, at most those of the tool.
+    fn effects(&self, tool: &CompiledTool, _input: &Value) -> SideEffects {
+        tool.effects
+    }
+
     /// Returns the implementation that would run `tool`, for tool types with several implementations per definition.
     fn implementation(&self, _tool: &CompiledTool) -> String {
         String::new()
@@ -50,6 +55,8 @@ pub struct Attempt<'a> {
     pub tool: &'a Arc<CompiledTool>,
     /// The input.
     pub input: &'a Value,
+    /// The side effects of the call.
+    pub effects: SideEffects,
     /// The secrets of the call, by name.
     pub secrets: &'a BTreeMap<String, SecretString>,
     /// Redacts the secrets. A backend must redact a text before it truncates the text.
@@ -179,9 +186,10 @@ pub(super) async fn run(backend: Option<&Arc<dyn Backend>>, call: Attempt<'_>, d
         let semantics = failure.http_status.and_then(|status| tool.definition.error_handling.get(&status));
         apply_message(&mut failure, semantics);
         call.span().in_scope(|| {
-            tracing::warn!(attempt = attempts, code = %failure.error.code, status = failure.http_status, "tool attempt failed");
+            let (tag, ToolError { code, message, .. }) = (exception_tag(tool), &failure.error);
+            tracing::warn!(tag, attempt = attempts, %code, status = failure.http_status, message, "tool attempt failed");
         });
-        match decide(tool, &failure, semantics, attempts) {
+        match decide(tool, call.effects, &failure, semantics, attempts) {
             AfterFailure::Retry(wait) if wait < deadline.saturating_duration_since(Instant::now()) => {
                 if cx.cancel.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
                     return AttemptsResult::Finished { attempts, result: Err(cancelled_failure()) };
@@ -212,12 +220,16 @@ async fn run_attempt(
         }
         Some(Ok(Err(_panic))) => {
             let name = tool.definition.ref_name.as_str();
-            let tag = format!("[{name}_ExecuteAsync__Exception]");
-            call.span().in_scope(|| tracing::error!(tag, "tool panicked"));
+            call.span().in_scope(|| tracing::error!(tag = exception_tag(tool), "tool panicked"));
             Err(ToolFailure::fatal(ErrorCode::Unknown, format!("tool `{name}` failed unexpectedly")).reason("panic"))
         }
         Some(Ok(Ok(result))) => result,
     }
+}
+
+/// Returns the tag that log events about failed attempts carry, whatever the tool is written in.
+fn exception_tag(tool: &CompiledTool) -> String {
+    format!("[{}_ExecuteAsync__Exception]", tool.definition.ref_name)
 }
 
 /// The failure of a call whose reply was not processed before the deadline.
@@ -257,6 +269,7 @@ enum AfterFailure {
 
 fn decide(
     tool: &CompiledTool,
+    effects: SideEffects,
     failure: &ToolFailure,
     semantics: Option<&ErrorSemantics>,
     attempts: u32,
@@ -271,7 +284,7 @@ fn decide(
         None => failure.retryable,
     };
     // INVARIANT: a write that is not idempotent is attempted only once, even if the definition asks for retries.
-    let repeatable = tool.effects != SideEffects::Writes || tool.definition.idempotent;
+    let repeatable = effects != SideEffects::Writes || tool.definition.idempotent;
     if !(wants_retry && repeatable && attempts <= tool.limits.retries) {
         return AfterFailure::Fail;
     }
@@ -366,8 +379,13 @@ mod tests {
             (&json!({}), 502, true, 1, &AfterFailure::Fail),
         ] {
             let tool = with(extra.clone());
-            let decision =
-                decide(&tool, &failure(status, retryable), tool.definition.error_handling.get(&status), attempts);
+            let decision = decide(
+                &tool,
+                tool.effects,
+                &failure(status, retryable),
+                tool.definition.error_handling.get(&status),
+                attempts,
+            );
             assert_eq!(&decision, expected, "{extra} {status} attempt {attempts}");
         }
     }
@@ -377,6 +395,6 @@ mod tests {
         let tool = tool(json!({ "defaultRetryCount": 1 }));
         let mut failure = failure(429, true);
         failure.error.retry_after_s = Some(7.0);
-        assert_eq!(decide(&tool, &failure, None, 1), AfterFailure::Retry(Duration::from_secs(7)));
+        assert_eq!(decide(&tool, tool.effects, &failure, None, 1), AfterFailure::Retry(Duration::from_secs(7)));
     }
 }

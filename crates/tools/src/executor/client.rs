@@ -1,20 +1,28 @@
-//! Client tools: the server validates and authorizes the call and renders the payload, then the client performs the
+//! Client tools: the server validates and authorizes the call and prepares the payload, then the client performs the
 //! action.
 
 use serde_json::Value;
+use tokio::time::Instant;
 use toolwright_expr::Scope;
-use toolwright_types::{CallId, ErrorCode, ExecutionSite, ToolEnvelope, ToolError};
+use toolwright_types::{CallId, ErrorCode, ExecutionSite, SideEffects, ToolEnvelope, ToolError};
 
+use super::attempts::{self, Attempt, AttemptsResult, IdempotencyKey};
+use super::call_messages::CallMessages;
 use super::envelope_builder::EnvelopeBuilder;
-use super::{CallOutcome, Ports};
-use crate::CompiledTool;
+use super::nested_calls::NestedCalls;
+use super::queue_timer::QueueTimer;
+use super::redact::Redactor;
+use super::resolve::ReadyCall;
+use super::{CallOutcome, Executor, secrets};
+use crate::{CallContext, CompiledTool};
 
 /// The action that the client must perform.
 #[derive(Debug)]
 pub struct ClientAction {
     /// The call whose result the client returns.
     pub call_id: CallId,
-    /// The payload: the tool's body template rendered with the input, or the input itself.
+    /// The payload: the output of the tool's function or code, or else the tool's body template rendered with the
+    /// input, or else the input itself.
     pub prepared_payload: Value,
     /// The schema of the result.
     pub schema: Value,
@@ -22,35 +30,76 @@ pub struct ClientAction {
     pub pending: Box<ToolEnvelope>,
 }
 
-pub(super) fn prepare(
-    ports: &Ports,
-    envelope_builder: EnvelopeBuilder,
-    tool: &CompiledTool,
-    input: &Value,
-) -> CallOutcome {
-    let payload = match &tool.arguments {
-        Some(template) => template.render(&Scope::new(input)).map(|evaluated| evaluated.value),
-        None => Ok(input.clone()),
-    };
-    match payload {
-        Ok(prepared_payload) => {
-            let call_id = envelope_builder.call_id().clone();
-            let mut pending = envelope_builder.failed(
-                ToolError::new(ErrorCode::Unknown, "the client has not returned a result").reason("awaiting_client"),
-                ports.clock.now(),
-            );
-            pending.metadata.execution_site = Some(ExecutionSite::Client);
-            let schema = tool.output.source().clone();
-            CallOutcome::Client(Box::new(ClientAction {
-                call_id,
-                prepared_payload,
-                schema,
-                pending: Box::new(pending),
-            }))
-        }
-        Err(error) => {
-            let error = ToolError::new(ErrorCode::ValidationError, error.to_string()).reason("template");
-            CallOutcome::done(envelope_builder.failed(error, ports.clock.now()))
+impl Executor {
+    /// Prepares the payload of a client tool.
+    pub(super) async fn hand_to_client(&self, cx: &CallContext, mut ready: ReadyCall) -> CallOutcome {
+        let payload = if ready.tool.has_preflight {
+            self.run_preflight(cx, &mut ready).await
+        } else {
+            render(&ready.tool, &ready.input)
+        };
+        let now = self.ports.clock.now();
+        match payload {
+            Ok(prepared_payload) => {
+                CallOutcome::Client(Box::new(client_action(ready.envelope_builder, &ready.tool, prepared_payload, now)))
+            }
+            Err(error) => CallOutcome::done(ready.envelope_builder.failed(error, now)),
         }
     }
+
+    /// Runs the tool's function or code, which prepares the payload. It may read, but not write, so a crashed server can
+    /// run it again.
+    async fn run_preflight(&self, cx: &CallContext, ready: &mut ReadyCall) -> Result<Value, ToolError> {
+        let (ports, tool) = (&*self.ports, &ready.tool);
+        let identified = secrets::identify(ports, cx, tool).await?;
+        ready.envelope_builder.set_secret_scope(&identified);
+        let deadline = Instant::now() + tool.limits.total;
+        let secrets = secrets::reveal(ports, cx, tool, &identified, deadline).await?;
+        let redactor = Redactor::new(secrets.values());
+        let call_id = ready.envelope_builder.call_id().clone();
+        let idempotency_key = IdempotencyKey::new(cx.run, ready.parent_key.as_deref(), &call_id);
+        let (queue, nested_calls, messages) = (QueueTimer::default(), NestedCalls::default(), CallMessages::default());
+        let attempt = Attempt {
+            executor: self,
+            cx,
+            tool,
+            input: &ready.input,
+            effects: SideEffects::Reads,
+            secrets: &secrets,
+            redactor: &redactor,
+            idempotency_key: &idempotency_key,
+            call_id: &call_id,
+            clock: &*ports.clock,
+            queue: &queue,
+            nested_calls: &nested_calls,
+            messages: &messages,
+        };
+        let result = attempts::run(self.backend(tool), attempt, deadline).await;
+        ready.envelope_builder.set_nested_calls(nested_calls.take());
+        match result {
+            AttemptsResult::Finished { result: Ok(reply), .. } => Ok(reply.output),
+            AttemptsResult::Finished { result: Err(failure), .. } | AttemptsResult::Fallback { failure, .. } => {
+                Err(failure.error)
+            }
+        }
+    }
+}
+
+fn render(tool: &CompiledTool, input: &Value) -> Result<Value, ToolError> {
+    let Some(template) = &tool.arguments else { return Ok(input.clone()) };
+    let rendered = template.render(&Scope::new(input)).map(|evaluated| evaluated.value);
+    rendered.map_err(|error| ToolError::new(ErrorCode::ValidationError, error.to_string()).reason("template"))
+}
+
+fn client_action(
+    envelope_builder: EnvelopeBuilder,
+    tool: &CompiledTool,
+    prepared_payload: Value,
+    now: toolwright_types::Timestamp,
+) -> ClientAction {
+    let call_id = envelope_builder.call_id().clone();
+    let waiting = ToolError::new(ErrorCode::Unknown, "the client has not returned a result").reason("awaiting_client");
+    let mut pending = envelope_builder.failed(waiting, now);
+    pending.metadata.execution_site = Some(ExecutionSite::Client);
+    ClientAction { call_id, prepared_payload, schema: tool.output.source().clone(), pending: Box::new(pending) }
 }

@@ -221,7 +221,8 @@ impl Executor {
         };
         match checked {
             Ok((tool, input, permit)) => {
-                let mut ready = ReadyCall::new(envelope_builder, tool, input, permit);
+                let effects = self.backend(&tool).map_or(tool.effects, |backend| backend.effects(&tool, &input));
+                let mut ready = ReadyCall::new(envelope_builder, tool, input, effects, permit);
                 ready.envelope_builder.set_resolved_inputs(names);
                 Preparation::Ready(Box::new(ready))
             }
@@ -286,7 +287,7 @@ impl Executor {
             return CallOutcome::done(ready.envelope_builder.failed(error, ports.clock.now()));
         }
         if !ready.tool.definition.is_tool_fully_executed_on_server {
-            return client::prepare(ports, ready.envelope_builder, &ready.tool, &ready.input);
+            return self.hand_to_client(cx, ready).await;
         }
         CallOutcome::done(self.run_on_server(cx, ready).await)
     }
@@ -294,7 +295,7 @@ impl Executor {
     /// Answers the call from the cache, or opens its secrets and runs its tool.
     async fn run_on_server(&self, cx: &CallContext, ready: ReadyCall) -> ToolEnvelope {
         let ports = &*self.ports;
-        let ReadyCall { mut envelope_builder, tool, input, parent_key, .. } = ready;
+        let ReadyCall { mut envelope_builder, tool, input, effects, parent_key, .. } = ready;
         let identified = match secrets::identify(ports, cx, &tool).await {
             Ok(identified) => identified,
             Err(error) => return envelope_builder.failed(error, ports.clock.now()),
@@ -325,6 +326,7 @@ impl Executor {
             cx,
             tool: &tool,
             input: &input,
+            effects,
             secrets: &secrets,
             redactor: &redactor,
             idempotency_key: &idempotency_key,
@@ -443,7 +445,7 @@ impl ReadyCall {
 
     /// Whether the call would write or require a client.
     pub fn has_external_effects(&self) -> bool {
-        self.tool.effects == SideEffects::Writes || !self.tool.definition.is_tool_fully_executed_on_server
+        self.effects == SideEffects::Writes || !self.tool.definition.is_tool_fully_executed_on_server
     }
 
     /// Sets the call id that a machine assigned.

@@ -30,7 +30,7 @@ impl Executor {
         request: CallRequest,
         sequence: &mut CallSequence,
     ) -> CallOutcome {
-        let permit = |ready: &ReadyCall| ready.tool.check_effects(kind, call.tool);
+        let permit = |ready: &ReadyCall| check_effects((&ready.tool, ready.effects), kind, (call.tool, call.effects));
         self.perform_nested(
             call.cx,
             Some((call.idempotency_key.as_str(), call.nested_calls)),
@@ -49,7 +49,7 @@ impl Executor {
             return Err(denied("too_deep", message));
         }
         let name = request.tool.clone();
-        let permit = |ready: &ReadyCall| ready.tool.ensure_read_only();
+        let permit = ReadyCall::ensure_read_only;
         match self.perform_nested(cx, None, request, &mut CallSequence::default(), permit).await {
             CallOutcome::Done(envelope) => Ok(envelope),
             CallOutcome::Client(_) => Err(needs_client(&name)),
@@ -85,41 +85,59 @@ impl Executor {
     }
 }
 
-impl CompiledTool {
-    /// Checks that the tool requires no approval, and that it writes only if its parent `other` writes. A nested call
-    /// cannot request an approval; a fallback may use the approval of its parent. The decision to allow the parent's
-    /// call considered only the parent's definition.
-    fn check_effects(&self, kind: NestedCallKind, other: &CompiledTool) -> Result<(), ToolError> {
-        let (name, parent_name) = (&self.definition.ref_name, &other.definition.ref_name);
-        let already_approved = kind == NestedCallKind::Fallback && other.definition.requires_confirmation;
-        if self.definition.requires_confirmation && !already_approved {
-            return Err(denied("approval", format!("`{name}` requires approval, which a nested call cannot request")));
-        }
-        if self.effects == SideEffects::Writes && other.effects != SideEffects::Writes {
-            let message =
-                format!("`{name}` writes, but its caller `{parent_name}` does not declare `sideEffects: writes`");
-            return Err(denied("effects", message));
-        }
-        Ok(())
+impl ReadyCall {
+    /// Checks that the call only reads, without an approval and without a client.
+    fn ensure_read_only(&self) -> Result<(), ToolError> {
+        ensure_read_only(&self.tool, self.effects)
     }
+}
 
+impl CompiledTool {
     /// Checks that the tool only reads, without an approval and without a client.
     pub fn ensure_read_only(&self) -> Result<(), ToolError> {
-        let name = &self.definition.ref_name;
-        if self.effects == SideEffects::Writes {
-            let message = format!(
-                "`{name}` writes, but only reads are allowed here; if it only reads, declare `sideEffects: reads`"
-            );
-            return Err(denied("effects", message));
-        }
-        if self.definition.requires_confirmation {
-            return Err(denied("approval", format!("`{name}` requires approval, which cannot be requested here")));
-        }
-        if !self.definition.is_tool_fully_executed_on_server {
-            return Err(needs_client(name.as_str()));
-        }
-        Ok(())
+        ensure_read_only(self, self.effects)
     }
+}
+
+/// Checks that a call requires no approval, and that it writes only if its parent writes. A nested call cannot request an
+/// approval; a fallback may use the approval of its parent. The decision to allow the parent's call considered only the
+/// parent's definition.
+fn check_effects(
+    (tool, effects): (&CompiledTool, SideEffects),
+    kind: NestedCallKind,
+    (parent, parent_effects): (&CompiledTool, SideEffects),
+) -> Result<(), ToolError> {
+    let (name, parent_name) = (&tool.definition.ref_name, &parent.definition.ref_name);
+    let already_approved = kind == NestedCallKind::Fallback && parent.definition.requires_confirmation;
+    if tool.definition.requires_confirmation && !already_approved {
+        return Err(denied("approval", format!("`{name}` requires approval, which a nested call cannot request")));
+    }
+    if effects == SideEffects::Writes && parent_effects != SideEffects::Writes {
+        let cause = match parent.definition.is_tool_fully_executed_on_server {
+            true => format!("its caller `{parent_name}` does not declare `sideEffects: writes`"),
+            false => {
+                format!("its caller `{parent_name}` is a client tool, which only prepares a payload on the server")
+            }
+        };
+        return Err(denied("effects", format!("`{name}` writes, but {cause}")));
+    }
+    Ok(())
+}
+
+fn ensure_read_only(tool: &CompiledTool, effects: SideEffects) -> Result<(), ToolError> {
+    let name = &tool.definition.ref_name;
+    if effects == SideEffects::Writes {
+        let message =
+            format!("`{name}` writes, but only reads are allowed here; if it only reads, declare `sideEffects: reads`");
+        return Err(denied("effects", message));
+    }
+    if tool.definition.requires_confirmation {
+        return Err(denied("approval", format!("`{name}` requires approval, which cannot be requested here")));
+    }
+    if !tool.definition.is_tool_fully_executed_on_server {
+        return Err(needs_client(name.as_str()));
+    }
+    Ok(())
 }
 
 fn needs_client(name: &str) -> ToolError {
@@ -164,7 +182,9 @@ mod tests {
             (&both, &asks, Some("effects"), Some("approval")),
         ] {
             for (kind, expected) in [(NestedCallKind::Fallback, fallback), (NestedCallKind::Subcall, subcall)] {
-                let refused = tool(called.clone()).check_effects(kind, &tool(parent.clone())).err();
+                let (called_tool, parent_tool) = (tool(called.clone()), tool(parent.clone()));
+                let (call, parent_call) = ((&called_tool, called_tool.effects), (&parent_tool, parent_tool.effects));
+                let refused = check_effects(call, kind, parent_call).err();
                 let reason = refused.and_then(|error| error.details).map(|details| details["reason"].clone());
                 assert_eq!(reason, expected.map(Value::from), "{called} as {kind:?} of {parent}");
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_types::{ErrorCode, ToolError, ToolStatus};
+use toolwright_types::{ErrorCode, SideEffects, ToolError, ToolStatus};
 
 use super::envelope_builder::EnvelopeBuilder;
 use super::{CallRequest, Ports};
@@ -18,6 +18,8 @@ pub struct ReadyCall {
     pub tool: Arc<CompiledTool>,
     /// The arguments, with defaults.
     pub input: Value,
+    /// The side effects of this call, at most those of the tool.
+    pub effects: SideEffects,
     /// The principal's permission to execute the tool.
     pub permit: Permit,
     /// The idempotency key of the parent call, for nested calls and fallbacks.
@@ -30,10 +32,11 @@ impl ReadyCall {
         mut envelope_builder: EnvelopeBuilder,
         tool: Arc<CompiledTool>,
         input: Value,
+        effects: SideEffects,
         permit: Permit,
     ) -> Self {
         envelope_builder.set_policy(permit.policy.clone());
-        Self { tool, input, permit, parent_key: None, envelope_builder }
+        Self { tool, input, effects, permit, parent_key: None, envelope_builder }
     }
 }
 

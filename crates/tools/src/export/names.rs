@@ -32,8 +32,8 @@ pub fn unmangle(wire: &str) -> Option<RefName> {
         Some(body) => decode_escaped(body)?,
         None => decode_readable(wire),
     };
-    // INVARIANT: accepts only texts that `mangle` produces. So two names that can be decoded never have the same
-    // mangled name.
+    // INVARIANT: accepts only texts that `mangle` produces. So two different texts never decode to the
+    // same name.
     name.parse().ok().filter(|name| mangle(name) == wire)
 }
 

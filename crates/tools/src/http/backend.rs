@@ -139,7 +139,7 @@ fn access<'a>(attempt: &Attempt<'a>) -> NetworkAccess<'a> {
         None => NetworkAccess::default(),
         Some(config) => NetworkAccess {
             allow: &config.egress_allow,
-            certificate: config.auth.cert_ref.as_ref().and_then(|name| attempt.secrets.get(name)),
+            certificate: config.auth.certificate_ref().and_then(|name| attempt.secrets.get(name)),
         },
     }
 }

@@ -121,11 +121,22 @@ async fn issue_token(
 ) -> Result<CachedToken, ToolFailure> {
     let url = auth.token_endpoint.as_deref().and_then(|text| Url::parse(text).ok());
     let url = url.ok_or_else(|| token_error("the tokenEndpoint of the provider is missing or not a URL"))?;
-    let client = basic_auth(auth.client_id.as_deref().unwrap_or_default(), secret.expose_secret().trim())?;
+    let (id, client_secret) = client_credentials(auth, secret.expose_secret().trim())?;
+    let client = basic_auth(id, client_secret)?;
     let issued = request_token(http, url, Some(client), client_credentials_form(auth), access).await?;
     let announced = issued.lifetime().unwrap_or(DEFAULT_TOKEN_LIFETIME);
     let lifetime = announced.saturating_sub(RENEWAL_MARGIN).clamp(Duration::from_secs(1), MAX_TOKEN_LIFETIME);
     Ok(CachedToken { value: Arc::new(SecretString::from(issued.access_token)), lifetime })
+}
+
+/// Returns the id and the secret of the client. Without a `clientId`, the secret contains both.
+fn client_credentials<'a>(auth: &'a AuthConfig, secret: &'a str) -> Result<(&'a str, &'a str), ToolFailure> {
+    match auth.client_id.as_deref() {
+        Some(id) => Ok((id, secret)),
+        None => secret.split_once(':').ok_or_else(|| {
+            token_error("the provider has no `auth.clientId`, so its secret must be `clientId:clientSecret`")
+        }),
+    }
 }
 
 /// Requests a token.

@@ -186,13 +186,11 @@ fn check_auth(config: &ToolProviderConfig, issues: &mut Issues) {
         AuthType::Bearer | AuthType::ApiKey => needs("secretRef", auth.secret_ref.is_some()),
         AuthType::OAuth2 => {
             needs("secretRef", auth.secret_ref.is_some());
-            // A login to an MCP server discovers the token endpoint and can register a client. So it needs neither
-            // `clientId` nor `tokenEndpoint`.
+            // A login to an MCP server discovers the token endpoint, so it needs no `tokenEndpoint`.
             let self_describing = config.provider_type == ProviderType::Mcp && auth.is_login();
-            needs("clientId", self_describing || auth.client_id.is_some());
             needs("tokenEndpoint", self_describing || auth.token_endpoint.is_some());
         }
-        AuthType::Mtls => needs("certRef", auth.cert_ref.is_some()),
+        AuthType::Mtls => needs("secretRef", auth.certificate_ref().is_some()),
     }
     for (field, reference) in [("secretRef", &auth.secret_ref), ("certRef", &auth.cert_ref)] {
         if let Some(Err(error)) = reference.as_deref().map(str::parse::<RefName>) {

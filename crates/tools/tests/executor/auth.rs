@@ -30,6 +30,22 @@ async fn with_oauth() -> World {
     world
 }
 
+#[tokio::test]
+async fn oauth2_secret_contains_the_client_id_if_the_provider_has_none() {
+    let world = World::start().await;
+    let auth = json!({ "authType": "oauth2", "secretRef": "client", "tokenEndpoint": world.faults.url("/token") });
+    world.provider(json!({ "refName": "faults", "auth": auth }));
+    world.get("t", "/oauth-protected", json!({}));
+    world.secret("client", "demo-client:demo-client-secret-not-real");
+    assert!(world.call("t", json!({})).await.is_success());
+    world.secret("client", "demo-client-secret-not-real");
+    let message = failure(&world.call("t", json!({})).await);
+    assert!(
+        message.starts_with("AUTH_REQUIRED oauth2_token") && message.contains("clientId:clientSecret"),
+        "{message}"
+    );
+}
+
 /// Asserts that the upstream receives the secret in `header`, and that the envelope does not contain it.
 async fn assert_header_sent(auth: Value, secret: &str, header: &str, expected: &str) {
     let world = World::start().await;

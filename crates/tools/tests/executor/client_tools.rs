@@ -1,7 +1,7 @@
 //! Client tools: the server validates and prepares the call, and the client performs it.
 
 use serde_json::{Value, json};
-use toolwright_tools::{CallOutcome, ClientAction};
+use toolwright_tools::{CallOutcome, ClientAction, ToolFailure};
 use toolwright_types::ExecutionSite;
 
 use crate::batch_runner::execute_many;
@@ -46,6 +46,26 @@ async fn client_payload_is_the_input_if_the_tool_has_no_template() {
         prepared(&world, "open", json!({ "path": "a.rs" })).await.prepared_payload,
         json!({ "path": "a.rs", "line": 1 })
     );
+}
+
+#[tokio::test]
+async fn function_of_a_client_tool_prepares_the_payload() {
+    let shape =
+        |input: Value| async move { Ok(json!({ "uri": format!("file:///srv/{}", input["path"].as_str().unwrap()) })) };
+    let world = World::with_functions(crate::test_functions::library("shape", shape)).await;
+    world.function("open", "shape", open_file());
+    let action = prepared(&world, "open", json!({ "path": "a.rs" })).await;
+    assert_eq!(action.prepared_payload, json!({ "uri": "file:///srv/a.rs" }));
+    assert_eq!(action.pending.metadata.execution_site, Some(ExecutionSite::Client));
+}
+
+#[tokio::test]
+async fn failed_function_of_a_client_tool_fails_the_call() {
+    let refuse = |_| async { Err(ToolFailure::invalid("no such file")) };
+    let world = World::with_functions(crate::test_functions::library("refuse", refuse)).await;
+    world.function("open", "refuse", open_file());
+    let envelope = done(execute(&world.executor, &world.cx, request("open", json!({ "path": "a" }))).await);
+    assert!(failure(&envelope).contains("no such file"), "{}", failure(&envelope));
 }
 
 #[tokio::test]

@@ -156,6 +156,19 @@ async fn panic_is_logged_with_a_tag_and_the_ids_of_conversation_and_session() {
     }
 }
 
+#[tokio::test]
+async fn failed_attempt_is_logged_with_the_tag_and_the_message() {
+    let log = crate::redaction::Log::default();
+    let capturing = log.capture();
+    let world = World::start().await;
+    world.get("upstream", "/status/500", json!({}));
+    world.call("upstream", json!({})).await;
+    drop(capturing);
+    for expected in ["[upstream_ExecuteAsync__Exception]", "the upstream answered 500", "PROVIDER_ERROR"] {
+        assert!(log.text().contains(expected), "{expected}: {}", log.text());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

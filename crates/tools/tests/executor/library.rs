@@ -75,7 +75,7 @@ async fn definition_without_schemas_uses_those_of_its_function() {
 }
 
 #[tokio::test]
-async fn body_template_renders_the_arguments_of_a_function() {
+async fn body_template_produces_the_arguments_of_a_function() {
     let world = world().await;
     world.function("shaped", "greet", json!({ "invocation": { "path": "greet@^1", "bodyTemplate": { "name": "${param.first} ${param.last}" }, "responseMapping": "response.size()" } }));
     assert_eq!(world.output("shaped", json!({ "first": "Ada", "last": "L." })).await, json!(17));

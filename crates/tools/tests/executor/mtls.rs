@@ -81,6 +81,19 @@ async fn client_with_a_trusted_certificate_is_accepted() {
 }
 
 #[tokio::test]
+async fn certificate_of_mtls_may_be_the_secret_ref() {
+    let authority = CertificateAuthority::new().unwrap();
+    let server = Server::start(&authority, ClientCertificates::Required, None).await;
+    let world = world_trusting(roots(&authority)).await;
+    let auth = json!({ "authType": "mtls", "secretRef": "certificate" });
+    let base = format!("https://secure.internal:{}", server.port);
+    world.provider(json!({ "refName": "secure", "baseUrl": base, "auth": auth }));
+    world.get("t", "/", json!({ "providerRef": "secure" }));
+    world.secret("certificate", &authority.client().unwrap());
+    assert_eq!(world.output("t", json!({})).await, json!({ "clientCertificates": 1 }));
+}
+
+#[tokio::test]
 async fn client_without_a_trusted_certificate_is_rejected() {
     let authority = CertificateAuthority::new().unwrap();
     let server = Server::start(&authority, ClientCertificates::Required, None).await;

@@ -4,10 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use semver::Version;
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolwright_tools::{DynTool, Library, ToolCx, ToolFailure, ToolSpec};
-use toolwright_types::SideEffects;
 
 /// A tool that calls an async closure with its input.
 pub(crate) struct TestFunction<F> {
@@ -29,14 +27,7 @@ where
     F: Fn(Value) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
 {
-    let spec = ToolSpec {
-        name: name.to_owned(),
-        version: Version::new(1, 0, 0),
-        description: format!("test function {name}"),
-        input_schema: json!({}),
-        output_schema: json!({}),
-        side_effects: SideEffects::None,
-    };
+    let spec = ToolSpec::new(name, format!("test function {name}"));
     Arc::new(TestFunction { spec, run })
 }
 

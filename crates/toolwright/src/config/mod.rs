@@ -353,6 +353,12 @@ impl Config {
         if max_connections == 0 || first_request_seconds == 0 || idle_seconds == 0 {
             anyhow::bail!("http.max_connections, http.first_request_seconds and http.idle_seconds must be at least 1");
         }
+        if self.mcp.transport == McpServerTransport::Sse {
+            anyhow::bail!(
+                "mcp.transport must be `streamable-http`, got `sse`: the older HTTP+SSE transport is not served; clients \
+                 that speak only HTTP+SSE cannot connect, and servers that speak only HTTP+SSE can be imported"
+            );
+        }
         let path = &self.mcp.path;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         if !path.starts_with('/') || path.len() < 2 || path.ends_with('/') || !path.chars().all(is_plain) {

@@ -108,7 +108,7 @@ pub(crate) enum McpStdio {
 pub(crate) enum McpServerTransport {
     /// Streamable HTTP.
     StreamableHttp,
-    /// The deprecated HTTP+SSE transport. It is accepted in configuration files; Streamable HTTP is served instead.
+    /// The older HTTP+SSE transport. The server refuses to start with it.
     Sse,
 }
 

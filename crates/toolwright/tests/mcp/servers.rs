@@ -1,7 +1,8 @@
-//! Tests the import, the calls and the restarts of MCP reference servers over stdio.
+//! Tests the import, the calls and the restarts of MCP servers that other projects made.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -70,6 +71,57 @@ async fn call_over_mcp(server: &Server, tool: &str, arguments: Value) -> Vec<Val
     let response = request.header("mcp-name", tool).json(&message).send().await.unwrap().text().await.unwrap();
     let data = response.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
     data.filter(|data| !data.is_empty()).map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_of_a_server_with_the_older_sse_transport_can_be_imported_and_called() {
+    let server = Server::start_without_demo(Vec::new());
+    let peer = SsePeer::start();
+    let url = format!("http://127.0.0.1:{}/sse", peer.port);
+    let provider = json!({ "refName": "old", "providerType": "MCP", "mcpTransport": "sse", "baseUrl": url,
+        "egressAllow": ["127.0.0.0/8"] });
+    let (status, view) = api(&server, Method::POST, "tool-providers", Some(provider)).await;
+    assert_eq!(status, 201, "{view}");
+    let (_, test) = api(&server, Method::POST, "tool-providers/old/test", Some(json!({}))).await;
+    assert_eq!((&test["ok"], &test["toolCount"]), (&json!(true), &json!(1)), "{test}");
+    let import = json!({ "providerRef": "old", "prefix": "x_" });
+    let (status, view) = api(&server, Method::POST, "tools/import/mcp", Some(import)).await;
+    assert_eq!((status, &view["imported"]), (200, &json!([{ "refName": "x_echo" }])), "{view}");
+    assert_eq!(text(&call(&server, "x_echo", json!({ "message": "hello" })).await), "Echo: hello");
+    // The current transport does not work with this server, so the setting has an effect.
+    let current = json!({ "mcpTransport": "streamable-http" });
+    api(&server, Method::PATCH, "tool-providers/old", Some(current)).await;
+    let refused = call(&server, "x_echo", json!({ "message": "hello" })).await;
+    assert!(!refused["error"].is_null(), "{refused}");
+}
+
+/// An MCP server that speaks only the older HTTP+SSE transport.
+struct SsePeer {
+    process: Child,
+    port: u16,
+}
+
+impl SsePeer {
+    fn start() -> Self {
+        let peers = Peers::install();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/sse_server.cjs");
+        let mut process = Command::new(peers.node())
+            .arg(script)
+            .env("NODE_PATH", peers.modules())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { process, port: line.trim().parse().unwrap() }
+    }
+}
+
+impl Drop for SsePeer {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

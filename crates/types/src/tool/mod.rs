@@ -287,7 +287,8 @@ impl ToolDefinition {
         effective_schema(&self.output_json_schema, &self.output_schema)
     }
 
-    /// The result of a call whose output does not match the output schema, with defaults applied.
+    /// Whether a call fails or only warns if its output does not match the output schema. If the definition does not
+    /// say, the tool type decides.
     pub fn output_mismatch(&self) -> OnOutputMismatch {
         self.on_output_mismatch.unwrap_or(match self.tool_type {
             ToolType::ExternalRest | ToolType::ExternalMcp => OnOutputMismatch::Warn,
@@ -311,10 +312,26 @@ fn is_safe_method(method: &str) -> bool {
 
 fn effective_schema(full: &Option<JsonSchema>, parameters: &Option<IndexMap<String, ParameterDefinition>>) -> Value {
     match (full, parameters) {
+        (Some(definitions), Some(parameters)) if has_only_definitions(&definitions.0) => {
+            let mut schema = schema_of_parameters(parameters);
+            let own = definitions.0.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default();
+            if let Some(fields) = schema.as_object_mut() {
+                let all = fields.entry("$defs").or_insert_with(|| json!({}));
+                all.as_object_mut().into_iter().for_each(|all| all.extend(own.clone()));
+            }
+            schema
+        }
         (Some(schema), _) => schema.0.clone(),
         (None, Some(parameters)) => schema_of_parameters(parameters),
         (None, None) => json!({}),
     }
+}
+
+/// Whether a schema only defines parts for the parameters of the short form to refer to.
+fn has_only_definitions(schema: &Value) -> bool {
+    schema.as_object().is_some_and(|fields| {
+        fields.contains_key("$defs") && fields.keys().all(|key| matches!(key.as_str(), "$defs" | "$schema"))
+    })
 }
 
 pub(crate) fn first_version() -> Version {

@@ -22,8 +22,8 @@ use crate::cli::failure::Failure;
 
 /// The frame interval of the spinner.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(80);
-/// After a request for an approval or a client action, the state of the run is fetched when no event has arrived for
-/// this long. The server replays the events of a watched run from the beginning, so the decision may be one of the next
+/// How long to wait for further events after a request for an approval or a client action, before the state of the run
+/// is fetched. The server replays the events of a watched run from the beginning, so the decision may be one of the next
 /// events.
 const SETTLE_DELAY: Duration = Duration::from_millis(150);
 
