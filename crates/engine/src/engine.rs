@@ -32,6 +32,9 @@ use crate::imports::Imports;
 use crate::references::ReferenceData;
 use crate::vault::Vault;
 
+/// Returns the value of an environment variable.
+pub type EnvironmentLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// The options of an engine.
 pub struct Options {
     /// The folder for blobs and keys.
@@ -79,7 +82,7 @@ pub struct Options {
     /// The clock of all services.
     pub clock: Arc<dyn Clock>,
     /// Returns the value of an environment variable. The default reads the environment of the process.
-    pub environment: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub environment: EnvironmentLookup,
 }
 
 impl Options {
@@ -318,7 +321,7 @@ async fn issue_first_key(identity: &Identity, allowed: bool) -> Result<Option<Se
 
 fn model_factory(
     http: &HttpClient,
-    environment: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    environment: EnvironmentLookup,
     scripts: Vec<(String, Script)>,
 ) -> Result<ModelFactory, OpenError> {
     let no_client = |failure: ToolFailure| OpenError::HttpClient(failure.error.message);

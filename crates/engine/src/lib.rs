@@ -21,7 +21,7 @@ mod vault;
 pub use base::OpenError;
 pub use calls::{Calls, MCP_LIST_METHOD};
 pub use drift::DriftReports;
-pub use engine::{Engine, Options};
+pub use engine::{Engine, EnvironmentLookup, Options};
 pub use gram_agent::{ExecuteError, execute_agent_with_library, gram_response};
 pub use imports::Imports;
 pub use references::ReferenceData;

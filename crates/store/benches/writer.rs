@@ -20,7 +20,7 @@ use toolwright_store::{
     JournalEntry, JournalPosition, Location, NewRun, RunChange, RunKind, RunState, SealKey, ServerId, Store,
     StoreOptions, WriterOptions,
 };
-use toolwright_types::{Clock as _, DocumentId, PrincipalId, RealmId, RunId, RunStatus, SystemClock, Timestamp};
+use toolwright_types::{Clock as _, DocumentId, Owner, PrincipalId, RealmId, RunId, RunStatus, SystemClock, Timestamp};
 
 /// The number of runs. They append entries in rotation.
 const RUNS: u64 = 16;
@@ -128,7 +128,7 @@ fn new_run() -> NewRun {
         subject_hash: "a".repeat(64),
         parent: None,
         conversation: None,
-        owner: PrincipalId::generate(),
+        owner: Owner::new(PrincipalId::generate()),
         principal: PrincipalId::generate(),
         durable: false,
         started_at: now(),

@@ -310,7 +310,6 @@ pub(crate) async fn approvals(
         run: parse_optional("runId", params.run_id.as_deref())?,
         limit: list_params::limit(params.limit)?,
         cursor: list_params::cursor(params.cursor.as_deref())?,
-        ..WaitQuery::default()
     };
     let page = runs.waits(&session, query).await?;
     Ok(Json(PageView {

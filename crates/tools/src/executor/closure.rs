@@ -1,6 +1,7 @@
 //! The closure of a tool: all definitions that decide what a call to the tool does.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use toolwright_types::json::Hasher;
@@ -30,12 +31,11 @@ impl Closure {
         for _ in 0..=MAX_DEPTH {
             let mut called = Vec::new();
             for name in callers.iter().flat_map(|caller| referenced_tools(&caller.definition)) {
-                let key = name.to_ascii_lowercase();
-                if !tools.contains_key(&key) {
+                if let Entry::Vacant(vacant) = tools.entry(name.to_ascii_lowercase()) {
                     let found = ports.catalog.resolve(realm, name, None).await;
                     let found = found.map_err(|error| super::secrets::port_error(&error))?;
                     called.extend(found.clone());
-                    tools.insert(key, found);
+                    vacant.insert(found);
                 }
             }
             callers = called;

@@ -147,9 +147,11 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(v4);
     }
     let [first, second, ..] = segments;
-    let special = (first == 0x2001 && second < 0x0200) // Teredo and other special assignments
-        || (first == 0x2001 && second == 0x0db8) // documentation
-        || (first == 0x3fff && second < 0x1000); // documentation
+    let special = match (first, second) {
+        (0x2001, ..0x0200) => true,                    // Teredo and other special assignments
+        (0x2001, 0x0db8) | (0x3fff, ..0x1000) => true, // documentation
+        _ => false,
+    };
     first & 0xe000 == 0x2000 && !special
 }
 
