@@ -30,8 +30,8 @@ pub(crate) fn shortened(mut envelope: ToolEnvelope) -> ToolEnvelope {
         {
             let reason = details.get("reason").cloned();
             *details = digest(details);
-            if let Some(reason) = reason {
-                details["reason"] = reason;
+            if let (Some(fields), Some(reason)) = (details.as_object_mut(), reason) {
+                fields.insert("reason".to_owned(), reason);
             }
         }
     }

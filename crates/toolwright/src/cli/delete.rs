@@ -33,11 +33,10 @@ pub(super) async fn run(cx: &Context, collection: &str, args: DeleteArgs) -> Res
                         cx.output.note(cx.output.err.warn(format!("  warning: {warning}")));
                     }
                 }
-                let mut result = json!({ "ref": reference, "outcome": "deleted" });
-                if !warnings.is_empty() {
-                    result["warnings"] = json!(warnings);
-                }
-                results.push(result);
+                results.push(match warnings.is_empty() {
+                    true => json!({ "ref": reference, "outcome": "deleted" }),
+                    false => json!({ "ref": reference, "outcome": "deleted", "warnings": warnings }),
+                });
             }
             Err(Failure::Refused(refusal)) => {
                 results.push(json!({ "ref": reference, "outcome": "failed", "problem": refusal.document() }));
