@@ -1,6 +1,6 @@
 //! Tests tool calls over REST: envelopes, secret scopes, the cache, blobs and client tools.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
 use crate::harness::{Deployment, Server, Storage, calls_then};
