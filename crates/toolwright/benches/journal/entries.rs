@@ -10,7 +10,7 @@ use toolwright_store::{
     JournalEntry, JournalPosition, Location, NewRun, RunChange, RunKind, RunState, SealKey, ServerId, Store,
     StoreOptions, WriterOptions,
 };
-use toolwright_types::{Clock as _, DocumentId, PrincipalId, RealmId, RunId, RunStatus, SystemClock};
+use toolwright_types::{Clock as _, DocumentId, Owner, PrincipalId, RealmId, RunId, RunStatus, SystemClock};
 
 const DURATION: Duration = Duration::from_secs(4);
 const BODY: usize = 300;
@@ -108,7 +108,7 @@ fn new_run() -> NewRun {
         subject_hash: "a".repeat(64),
         parent: None,
         conversation: None,
-        owner: PrincipalId::generate(),
+        owner: Owner::new(PrincipalId::generate()),
         principal: PrincipalId::generate(),
         durable: true,
         started_at: SystemClock.now(),
