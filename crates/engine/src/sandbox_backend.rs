@@ -16,7 +16,7 @@ use toolwright_tools::{
     CallOutcome, CallRequest, CallSequence, CompiledTool, DynTool, FunctionBackend, Library, ToolCx, ToolFailure,
     ToolSpec,
 };
-use toolwright_types::{ErrorCode, ToolError};
+use toolwright_types::{ErrorCode, SideEffects, ToolError};
 
 /// The name of the built-in tool that runs Python code.
 const PYTHON: &str = "python";
@@ -48,6 +48,13 @@ impl Backend for SandboxBackend {
         match &attempt.tool.definition.invocation.code {
             Some(code) => Box::pin(self.run(code, attempt)),
             None => self.functions.attempt(attempt),
+        }
+    }
+
+    fn effects(&self, tool: &CompiledTool, input: &Value) -> SideEffects {
+        match tool.definition.invocation.code {
+            Some(_) => tool.effects,
+            None => self.functions.effects(tool, input),
         }
     }
 

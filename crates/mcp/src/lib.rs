@@ -16,8 +16,8 @@ mod server;
 
 pub use bridge::{BridgeError, HttpTarget, bridge};
 pub use client::{
-    AcceptedTools, Client, ClientOptions, Discovery, McpImportError, McpImportReport, McpImportSource, McpImports,
-    ProcessLimits, SkippedMcpTool,
+    AcceptedTools, Client, ClientOptions, CommandUser, Discovery, McpImportError, McpImportReport, McpImportSource,
+    McpImports, ProcessLimits, SkippedMcpTool,
 };
 pub use login::{OAuthClient, OAuthLogin, OAuthLoginError, OAuthLoginRequest};
 pub use probe::{Probe, ProbeCall, ProbeCallReport, ProbeCalls, ProbeError, ProbeReport};

@@ -238,10 +238,10 @@ impl RunExecutor {
             Preparation::Ready(ready) => ready,
             Preparation::Refused(envelope) => return (PreparedCall::Refused(envelope), None),
         };
-        match self.executor.closure(&self.cx.realm, &ready.tool).await {
-            Ok(closure) => {
+        match self.executor.closure_fingerprint(&self.cx.realm, &ready.tool).await {
+            Ok(fingerprint) => {
                 let mut facts = facts(&self.cx, &ready);
-                facts.closure_hash = Some(closure.fingerprint());
+                facts.closure_hash = fingerprint;
                 (PreparedCall::Ready(Box::new(facts)), Some(*ready))
             }
             Err(error) => (PreparedCall::Refused(Box::new(self.executor.refuse(*ready, error))), None),

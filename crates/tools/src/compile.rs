@@ -83,6 +83,7 @@ impl CompiledTool {
             has_preflight,
             http,
             wraps_input: OnceLock::new(),
+            closure_fingerprint: OnceLock::new(),
             warnings,
         })
     }

@@ -41,6 +41,8 @@ pub struct CompiledTool {
     pub(crate) http: Option<RequestTemplate>,
     /// Whether exports wrap the input in an object, because its schema accepts no object. Computed on first use.
     pub(crate) wraps_input: OnceLock<bool>,
+    /// The fingerprint of the tool's closure. Computed on first use.
+    pub(crate) closure_fingerprint: OnceLock<String>,
     pub(crate) warnings: Vec<String>,
 }
 

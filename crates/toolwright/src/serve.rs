@@ -143,7 +143,13 @@ fn mcp_server(config: &Config, engine: &Engine, fixtures: bool) -> Option<McpSer
 fn mcp_client(config: &Config) -> anyhow::Result<toolwright_mcp::Client> {
     let http = HttpClient::new(EgressPolicy::allowing(config.egress_networks()?));
     let (stdio, process_limits) = (config.mcp_runs_commands(), config.mcp_process_limits());
-    Ok(toolwright_mcp::Client::new(ClientOptions { http, stdio, process_limits }))
+    let command_user = config.mcp_command_user()?;
+    if stdio && command_user.is_none() && nix::unistd::geteuid().is_root() {
+        tracing::warn!(
+            "MCP servers that are commands run as root; set `mcp.command_user`, or run the server as another user"
+        );
+    }
+    Ok(toolwright_mcp::Client::new(ClientOptions { http, stdio, process_limits, command_user }))
 }
 
 /// Waits up to `grace` for requests, and then up to `grace` for calls. If the requests take longer, cancels the calls

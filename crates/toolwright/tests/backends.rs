@@ -175,7 +175,8 @@ async fn engine() -> (Engine, TempDir) {
         ..SandboxConfig::new(support::BINARY)
     }));
     let process_limits = ProcessLimits { per_realm: 0, per_principal: 0 };
-    let client = Client::new(ClientOptions { http: HttpClient::new(loopback()), stdio: false, process_limits });
+    let http = HttpClient::new(loopback());
+    let client = Client::new(ClientOptions { http, stdio: false, process_limits, command_user: None });
     options.backends.push((ToolType::ExternalMcp, Arc::new(client)));
     (Engine::open(options).await.unwrap().0, folder)
 }

@@ -182,6 +182,8 @@ async fn each_request_is_logged_once_and_log_line_of_a_failed_attempt_names_its_
     );
     let failed = &lines(&log, "tool attempt failed")[0];
     assert_eq!(json!(values(failed, &["code", "status", "attempt"])), json!(["PROVIDER_ERROR", 500, 1]));
+    assert_eq!(failed["tag"], "[broken_ExecuteAsync__Exception]");
+    assert!(failed["error"].as_str().unwrap().contains("the upstream answered 500"), "{failed}");
     let span = values(&failed["span"], &["name", "tool", "call", "principal"]);
     assert_eq!(json!(span), json!(["attempt", "broken", envelope["call_id"], "admin"]));
     let request = |line: &Value| line["spans"][0]["id"].as_str().map(str::to_owned).unwrap();

@@ -113,7 +113,8 @@ impl Deployment {
 /// disabled.
 fn mcp_client() -> Client {
     let process_limits = ProcessLimits { per_realm: 10, per_principal: MAX_MCP_PROCESSES };
-    Client::new(ClientOptions { http: HttpClient::new(EgressPolicy::default()), stdio: true, process_limits })
+    let http = HttpClient::new(EgressPolicy::default());
+    Client::new(ClientOptions { http, stdio: true, process_limits, command_user: None })
 }
 
 fn mcp_services(engine: &Engine, client: &Client) -> McpServices {

@@ -25,7 +25,7 @@ on_sqlite!(
     secret_that_is_not_a_login_is_rejected,
     oauth_tokens_are_redacted_in_outputs_and_journals,
     token_renewal_obeys_the_egress_policy,
-    oauth_endpoints_are_required_except_for_mcp_providers,
+    oauth_token_endpoint_is_required_except_for_mcp_providers,
 );
 
 const FAR_PAST: &str = "2020-01-01T00:00:00Z";
@@ -255,12 +255,12 @@ async fn token_renewal_obeys_the_egress_policy(server: Server) {
     gated.stop().await;
 }
 
-async fn oauth_endpoints_are_required_except_for_mcp_providers(server: Server) {
+async fn oauth_token_endpoint_is_required_except_for_mcp_providers(server: Server) {
     let auth = json!({ "authType": "oauth2", "secretRef": "s" });
     let rest = json!({ "refName": "rest", "baseUrl": "https://example.com", "auth": auth });
     let problem = server.post("tool-providers", rest).await.problem(422, "invalid-definition");
     let paths: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| error["path"].clone()).collect();
-    assert_eq!(paths, ["/auth/clientId", "/auth/tokenEndpoint"]);
+    assert_eq!(paths, ["/auth/tokenEndpoint"]);
     let mcp = json!({ "refName": "mcp", "providerType": "MCP", "baseUrl": "https://example.com", "auth": auth });
     server.post("tool-providers", mcp).await.expect(201);
 }

@@ -30,8 +30,8 @@ pub struct CallFacts {
     /// The hash of the exact definition.
     pub definition_hash: String,
     /// The hash of all definitions that decide what the call does: of the tool, its provider, its fallbacks, its verify
-    /// operation and the tools that its code may call. Absent in journals of earlier releases and in direct calls,
-    /// which need no approval.
+    /// operation and the tools that its code may call. Absent for a tool that refers to no other definition, in
+    /// journals of earlier releases, and in direct calls, which need no approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closure_hash: Option<String>,
     /// The side effects of the tool.

@@ -12,6 +12,7 @@ mod handler;
 mod http_sse;
 mod import;
 mod import_names;
+mod late_discovery;
 mod listing;
 mod pool;
 mod reply;
@@ -53,6 +54,17 @@ pub struct ClientOptions {
     pub stdio: bool,
     /// The maximum numbers of such commands that run at once.
     pub process_limits: ProcessLimits,
+    /// The user that runs the commands. `None` is the user of this server. Only root can set another user.
+    pub command_user: Option<CommandUser>,
+}
+
+/// A user of the operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandUser {
+    /// The id of the user.
+    pub uid: u32,
+    /// The id of the user's group.
+    pub gid: u32,
 }
 
 /// The maximum numbers of running commands.
@@ -71,6 +83,7 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     http: HttpClient,
     stdio: bool,
+    command_user: Option<CommandUser>,
     /// The commands of each realm and of each principal.
     processes: (Shares, Shares),
     pool: ConnectionPool,
@@ -86,6 +99,7 @@ impl Client {
         Self(Arc::new(Inner {
             http: options.http,
             stdio: options.stdio,
+            command_user: options.command_user,
             processes: (
                 Shares::new(options.process_limits.per_realm),
                 Shares::new(options.process_limits.per_principal),

@@ -25,8 +25,9 @@ use super::bounded_http::BoundedHttpClient;
 use super::child::Child;
 use super::connection::{Connection, open_failure};
 use super::http_sse::HttpSseTransport;
+use super::late_discovery::WithoutLateDiscovery;
 use super::stderr::{line_redactor, log_lines};
-use super::{Client, PROCESS_LIMIT, StreamFirstClient, unreachable_server};
+use super::{Client, CommandUser, PROCESS_LIMIT, StreamFirstClient, unreachable_server};
 
 /// The environment variables that a child process inherits. It does not inherit any other variables, because they may
 /// contain credentials.
@@ -42,7 +43,7 @@ impl Client {
         let slot = self.0.pool.slot(pool_key(provider, attempt));
         let connect = async {
             match provider.config.mcp_transport() {
-                McpTransport::Stdio => self.spawn(provider, attempt).await,
+                McpTransport::Stdio => Box::pin(self.spawn(provider, attempt)).await,
                 McpTransport::StreamableHttp => self.connect_http(provider, attempt).await,
                 McpTransport::Sse => self.connect_sse(provider, attempt).await,
             }
@@ -107,6 +108,10 @@ impl Client {
         let mut command = Command::new(program);
         command.args(arguments(&config.args, attempt)).env_clear();
         command.envs(INHERITED_ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        if let Some(CommandUser { uid, gid }) = self.0.command_user {
+            // The home directory belongs to the user of this server.
+            command.uid(uid).gid(gid).env_remove("HOME");
+        }
         command.envs(&config.env);
         for (variable, name) in &config.env_secret_refs {
             if let Some(secret) = attempt.secrets.get(name) {
@@ -129,7 +134,7 @@ impl Client {
             let log = async move { log_lines(BufReader::new(stderr), &provider, &redactor).await };
             self.0.tasks.spawn(async move { stop.run_until_cancelled(log).await });
         }
-        let child = Child::new(process).map_err(not_started)?;
+        let child = WithoutLateDiscovery::new(Child::new(process).map_err(not_started)?);
         Ok(Connection::open(child, Arc::clone(&self.0.changed), attempt.redactor.clone()).await?.holding(shares))
     }
 

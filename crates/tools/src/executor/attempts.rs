@@ -187,7 +187,7 @@ pub(super) async fn run(backend: Option<&Arc<dyn Backend>>, call: Attempt<'_>, d
         apply_message(&mut failure, semantics);
         call.span().in_scope(|| {
             let (tag, ToolError { code, message, .. }) = (exception_tag(tool), &failure.error);
-            tracing::warn!(tag, attempt = attempts, %code, status = failure.http_status, message, "tool attempt failed");
+            tracing::warn!(tag, attempt = attempts, %code, status = failure.http_status, error = message, "tool attempt failed");
         });
         match decide(tool, call.effects, &failure, semantics, attempts) {
             AfterFailure::Retry(wait) if wait < deadline.saturating_duration_since(Instant::now()) => {

@@ -10,6 +10,7 @@ use toolwright_types::{RealmScope, ToolDefinition, ToolError};
 use super::nested::MAX_DEPTH;
 use super::{Executor, Ports};
 use crate::CompiledTool;
+use crate::http_client::CompiledProvider;
 
 /// A tool, the tools that its code may call, its fallbacks and its verify operation, and the same for each of these
 /// tools. Each tool has its provider.
@@ -20,6 +21,24 @@ impl Executor {
     /// Returns the closure of a tool as it is defined now. `tool` itself is not looked up again.
     pub async fn closure(&self, realm: &RealmScope, tool: &Arc<CompiledTool>) -> Result<Closure, ToolError> {
         Closure::of(&self.ports, realm, tool).await
+    }
+
+    /// Returns the fingerprint of the closure of a tool that was just prepared, or `None` if the tool refers to no other
+    /// definition. It is computed once for each compiled tool. Every change of a definition causes the tool to be
+    /// compiled again, so a prepared tool has the current fingerprint.
+    pub async fn closure_fingerprint(
+        &self,
+        realm: &RealmScope,
+        tool: &Arc<CompiledTool>,
+    ) -> Result<Option<String>, ToolError> {
+        if tool.provider.is_none() && referenced_tools(&tool.definition).next().is_none() {
+            return Ok(None);
+        }
+        if let Some(known) = tool.closure_fingerprint.get() {
+            return Ok(Some(known.clone()));
+        }
+        let fingerprint = self.closure(realm, tool).await?.fingerprint();
+        Ok(Some(tool.closure_fingerprint.get_or_init(|| fingerprint).clone()))
     }
 }
 
@@ -52,7 +71,7 @@ impl Closure {
                 if let Some(tool) = tool {
                     items.string(&tool.definition.version.to_string());
                     items.string(&tool.content_hash);
-                    items.string(tool.provider.as_deref().map(|provider| provider.content_hash.as_str()).unwrap_or(""));
+                    items.string(&tool.provider.as_deref().map(CompiledProvider::call_fingerprint).unwrap_or_default());
                 }
             });
         }

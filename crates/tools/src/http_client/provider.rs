@@ -2,6 +2,7 @@
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_expr::JsonPath;
+use toolwright_types::json::hex_digest;
 use toolwright_types::{
     AuthType, CommandArgument, Document, ProviderType, RefName, ReferenceSource, ToolProviderConfig,
 };
@@ -65,6 +66,16 @@ impl CompiledProvider {
     /// Returns the headers of every request.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
+    }
+
+    /// Returns a hash of the settings that decide what a call does. The texts for people, the reference data, whose ids
+    /// are recorded with each call, and the settings of imports have no influence on a call.
+    pub(crate) fn call_fingerprint(&self) -> String {
+        let mut config = self.config.clone();
+        (config.name, config.description, config.tool_prefix) = (None, None, None);
+        config.reference_data.clear();
+        (config.auto_discover_tools, config.last_discovery_sync) = (false, None);
+        hex_digest(&serde_json::to_value(&config).unwrap_or_default())
     }
 }
 

@@ -38,17 +38,17 @@ pub(super) async fn run(cx: &Context, command: ApprovalsCommand) -> Result<Exit,
 }
 
 fn table(approvals: &[ApprovalView]) -> Table {
-    let mut table = Table::new(["RUN", "CALL", "AGENT", "TOOL", "REQUESTED", "EXPIRES", "INPUT"]);
+    let mut table = Table::new(["RUN", "CALL", "TOOL", "INPUT", "AGENT", "REQUESTED", "EXPIRES"]).with_ids(2);
     for approval in approvals {
         let expires = approval.expires_at.map(format_minute).unwrap_or_default();
         table.row([
             &approval.run_id,
             &approval.call_id,
-            &approval.agent_ref,
             &approval.tool_ref,
+            &follow::format_input(&approval.input),
+            &approval.agent_ref,
             &format_minute(approval.requested_at),
             &expires,
-            &follow::format_input(&approval.input),
         ]);
     }
     table

@@ -1,10 +1,10 @@
-//! Tables with aligned columns. They are truncated to the terminal width; without a terminal nothing is truncated.
+//! Tables with aligned columns. They fit into the terminal; without a terminal nothing is shortened.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::output::{Paint, sanitize_line};
 
-/// The minimum width to which a column shrinks. If the table is still too wide, its lines are truncated.
+/// The minimum width to which a column shrinks. If the table is still too wide, its last columns are hidden.
 const MIN_COLUMN_WIDTH: usize = 8;
 const GAP: usize = 2;
 
@@ -12,12 +12,20 @@ const GAP: usize = 2;
 pub(super) struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
+    /// The number of columns at the start that contain names or ids. They are never shortened, because a shortened name
+    /// cannot be copied.
+    ids: usize,
 }
 
 impl Table {
-    /// Creates an empty table with these columns.
+    /// Creates an empty table with these columns, the most important ones first. The first column contains names or ids.
     pub(super) fn new<const N: usize>(header: [&str; N]) -> Self {
-        Self { header: header.map(str::to_owned).to_vec(), rows: Vec::new() }
+        Self { header: header.map(str::to_owned).to_vec(), rows: Vec::new(), ids: 1 }
+    }
+
+    /// Sets how many columns at the start contain names or ids.
+    pub(super) fn with_ids(self, ids: usize) -> Self {
+        Self { ids, ..self }
     }
 
     /// Adds a row.
@@ -25,17 +33,20 @@ impl Table {
         self.rows.push(cells.map(sanitize_line).to_vec());
     }
 
-    /// Returns the lines of the table, including the header.
+    /// Returns the lines of the table, including the header. If columns are hidden, the last line names them.
     pub(super) fn lines(&self, paint: Paint, width: Option<usize>) -> Vec<String> {
         let widths = self.widths(width);
-        let mut lines = vec![paint.dim(format_row(&self.header, &widths, width))];
-        lines.extend(self.rows.iter().map(|row| format_row(row, &widths, width)));
+        let mut lines = vec![paint.dim(format_row(&self.header, &widths))];
+        lines.extend(self.rows.iter().map(|row| format_row(row, &widths)));
+        if let Some(hidden @ [_, ..]) = self.header.get(widths.len()..) {
+            lines.push(paint.dim(format!("(hidden: {}; widen the terminal, or use --json)", hidden.join(", "))));
+        }
         lines
     }
 
-    /// Computes the column widths. A column is as wide as its widest cell, and columns shrink until the line fits. The
-    /// last column contains free text and shrinks first, because a truncated name in another column could not be
-    /// copied.
+    /// Computes the widths of the visible columns. A column is as wide as its widest cell. If the line is too wide, the
+    /// widest columns shrink, and then the last columns are hidden. The columns with ids keep their width, so a line can
+    /// be wider than a narrow terminal.
     fn widths(&self, width: Option<usize>) -> Vec<usize> {
         let mut widths: Vec<usize> = self.header.iter().map(|cell| cell.width()).collect();
         for row in &self.rows {
@@ -43,20 +54,40 @@ impl Table {
                 *column_width = (*column_width).max(cell.width());
             }
         }
-        let needed = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let mut excess = width.map_or(0, |width| needed.saturating_sub(width));
-        let mut shrink = |column_width: &mut usize| {
-            let removed = excess.min(column_width.saturating_sub(MIN_COLUMN_WIDTH));
-            *column_width -= removed;
-            excess -= removed;
-        };
-        widths.last_mut().into_iter().for_each(&mut shrink);
-        widths.iter_mut().for_each(shrink);
-        widths
+        let Some(width) = width else { return widths };
+        loop {
+            let mut shrunk = widths.clone();
+            let excess = total(&shrunk).saturating_sub(width);
+            let left = shrink(shrunk.get_mut(self.ids..).unwrap_or_default(), excess);
+            if left == 0 || widths.len() <= self.ids {
+                return shrunk;
+            }
+            widths.pop();
+        }
     }
 }
 
-fn format_row(cells: &[String], widths: &[usize], width: Option<usize>) -> String {
+/// The width of a line.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// Removes `excess` from the columns, from the widest first. Returns what could not be removed.
+fn shrink(widths: &mut [usize], mut excess: usize) -> usize {
+    while excess > 0 {
+        let Some(widest) = widths.iter().copied().max().filter(|widest| *widest > MIN_COLUMN_WIDTH) else { break };
+        let next = widths.iter().copied().filter(|width| *width < widest).max().unwrap_or_default();
+        let target = next.max(MIN_COLUMN_WIDTH);
+        for column in widths.iter_mut().filter(|column| **column == widest) {
+            let removed = excess.min(widest - target);
+            *column -= removed;
+            excess -= removed;
+        }
+    }
+    excess
+}
+
+fn format_row(cells: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
     for (cell, column_width) in cells.iter().zip(widths) {
         let cell = truncate(cell, *column_width);
@@ -64,8 +95,7 @@ fn format_row(cells: &[String], widths: &[usize], width: Option<usize>) -> Strin
         line.push_str(&cell);
         line.push_str(&" ".repeat(padding));
     }
-    let line = line.trim_end();
-    width.map_or_else(|| line.to_owned(), |width| truncate(line, width))
+    line.trim_end().to_owned()
 }
 
 /// Truncates text to `width` columns and marks the cut with `…`.
@@ -118,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn last_table_column_is_truncated_first() {
+    fn widest_table_column_is_shortened_first() {
         assert_eq!(
             lines(&sample(), Some(40)),
             [
@@ -130,11 +160,22 @@ mod tests {
     }
 
     #[test]
-    fn table_lines_never_exceed_terminal_width() {
-        for width in 0..60 {
-            for line in lines(&sample(), Some(width)) {
-                assert!(line.width() <= width, "{width}: `{line}`");
-            }
+    fn ids_are_never_shortened_and_the_last_columns_are_hidden() {
+        let mut table = Table::new(["RUN", "CALL", "TOOL", "INPUT", "AGENT", "REQUESTED"]).with_ids(2);
+        let (run, call) = ("run_01KA3P6V0W5JYB9Q2F7T8XCD4E", "call_go54mr4j5qg2rtn2jlum6sasaj");
+        table.row([run, call, "orders/cancel", r#"{"orderId":"4711"}"#, "desk", "2026-11-18 09:30"]);
+        assert_eq!(
+            lines(&table, Some(80)),
+            [
+                "RUN                             CALL                             TOOL",
+                "run_01KA3P6V0W5JYB9Q2F7T8XCD4E  call_go54mr4j5qg2rtn2jlum6sasaj  orders/cancel",
+                "(hidden: INPUT, AGENT, REQUESTED; widen the terminal, or use --json)",
+            ]
+        );
+        for width in 0..160 {
+            let lines = lines(&table, Some(width));
+            assert!(lines[1].contains(run) && lines[1].contains(call), "{width}: {lines:?}");
+            assert!(lines[1].width() <= width.max(run.width() + GAP + call.width()), "{width}: {lines:?}");
         }
     }
 }

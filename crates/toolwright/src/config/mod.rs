@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_agents::AgentSettings;
 use toolwright_catalog::ModelDefaults;
 use toolwright_machine::Limits;
-use toolwright_mcp::{HostPolicy, ProcessLimits};
+use toolwright_mcp::{CommandUser, HostPolicy, ProcessLimits};
 use toolwright_models::PriceList;
 use toolwright_records::GenerationSettings;
 
@@ -141,6 +141,7 @@ impl Default for Config {
                 allowed_hosts: String::new(),
                 allowed_origins: String::new(),
                 stdio: McpStdio::Auto,
+                command_user: String::new(),
                 max_sessions_per_principal: 100,
                 max_processes_per_realm: 64,
                 max_processes_per_principal: 32,
@@ -267,6 +268,22 @@ impl Config {
             McpStdio::On => true,
             McpStdio::Off => false,
         }
+    }
+
+    /// The user that runs the commands of MCP providers; `None` is the user of the server.
+    pub(crate) fn mcp_command_user(&self) -> anyhow::Result<Option<CommandUser>> {
+        let text = self.mcp.command_user.trim();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let ids = text.split_once(':').and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+        let Some((uid, gid)) = ids else {
+            anyhow::bail!("mcp.command_user must be `uid:gid` such as `65534:65534`, got `{text}`");
+        };
+        if !nix::unistd::geteuid().is_root() {
+            anyhow::bail!("mcp.command_user requires that the server runs as root; remove the setting");
+        }
+        Ok(Some(CommandUser { uid, gid }))
     }
 
     /// The maximum numbers of running commands of MCP providers.

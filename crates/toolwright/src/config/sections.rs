@@ -67,6 +67,8 @@ pub(crate) struct McpSection {
     pub allowed_origins: String,
     /// Whether MCP providers may be commands that this server starts.
     pub stdio: McpStdio,
+    /// The user that runs these commands, as `uid:gid`. Empty: the user of the server.
+    pub command_user: String,
     /// The maximum number of MCP sessions of one principal.
     pub max_sessions_per_principal: usize,
     /// The maximum number of running commands of MCP providers in one realm.

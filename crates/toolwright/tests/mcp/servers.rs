@@ -1,6 +1,7 @@
 //! Tests the import, the calls and the restarts of MCP servers that other projects made.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -169,6 +170,28 @@ async fn stdio_server_exits_when_toolwright_is_terminated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn stdio_server_runs_as_the_configured_user() {
+    if !nix::unistd::geteuid().is_root() {
+        // Only root can start a program as another user, so there is nothing to test.
+        return;
+    }
+    let user = ("TOOLWRIGHT_MCP__COMMAND_USER", "65534:65534".to_owned());
+    let server = Server::start_without_demo(vec![user]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let file = folder.path().join("user");
+    let script = format!("id -u > {0}.new; echo \"$HOME\" >> {0}.new; mv {0}.new {0}", file.display());
+    let provider = json!({ "refName": "id", "providerType": "MCP", "command": "/bin/sh", "args": ["-c", script] });
+    let (status, view) = api(&server, Method::POST, "tool-providers", Some(provider)).await;
+    assert_eq!(status, 201, "{view}");
+    // The program does not speak MCP, so the test of the provider fails after the program has run.
+    let (_, test) = api(&server, Method::POST, "tool-providers/id/test", Some(json!({}))).await;
+    assert_eq!(test["ok"], false, "{test}");
+    let text = wait_until("the output of the program", async || std::fs::read_to_string(&file).ok()).await;
+    assert_eq!(text, "65534\n\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stdio_import_is_forbidden_when_stdio_is_disabled() {
     let server = Server::start_without_demo(vec![("TOOLWRIGHT_MCP__STDIO", "off".to_owned())]);
     let body = json!({ "command": "cat", "args": [], "transport": "stdio" });
@@ -245,13 +268,16 @@ fn child_of(server: &Server, package: &str) -> u32 {
 async fn commands_of_one_principal_are_limited() {
     let peer = Server::start_without_demo(Vec::new());
     let server = Server::start_without_demo(vec![("TOOLWRIGHT_MCP__MAX_PROCESSES_PER_PRINCIPAL", "1".to_owned())]);
+    let secret = json!({ "name": "peer-key", "scope": "realm", "value": ADMIN_KEY });
+    api(&server, Method::POST, "secrets", Some(secret)).await;
     // The command `toolwright mcp` is an MCP server over stdio.
-    let args = ["--url", &peer.url, "--api-key", ADMIN_KEY, "mcp"];
-    let body = |prefix: &str, args: &[&str]| json!({ "command": BINARY, "args": args, "prefix": prefix });
-    let (status, view) = api(&server, Method::POST, "tools/import/mcp", Some(body("a_", &args))).await;
+    let body = |prefix: &str, realm: &str| {
+        let args = json!(["--url", peer.url, "--api-key", { "secretRef": "peer-key" }, "--realm", realm, "mcp"]);
+        json!({ "command": BINARY, "args": args, "prefix": prefix })
+    };
+    let (status, view) = api(&server, Method::POST, "tools/import/mcp", Some(body("a_", "default"))).await;
     assert_eq!(status, 200, "{view}");
-    let other = [&args[..], &["--realm", "default"]].concat();
-    let (status, problem) = api(&server, Method::POST, "tools/import/mcp", Some(body("b_", &other))).await;
+    let (status, problem) = api(&server, Method::POST, "tools/import/mcp", Some(body("b_", "other"))).await;
     assert_eq!(status, 502, "{problem}");
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("RATE_LIMIT") && detail.contains("mcp.max_processes_per_principal"), "{detail}");
