@@ -42,7 +42,7 @@ pub use fork::{ForkChanges, ForkError, RepeatedWrite};
 pub use gram::{AgentPattern, AgentSource, ExecutionModel};
 pub use pins::Pins;
 pub use replay::{ReplayChanges, ReplaySource, StartedReplay, TrialError};
-pub use start::{AgentRequest, StartedRun};
+pub use start::{AgentRequest, StartedRun, check_context_size};
 pub use undo::{Compensation, IrreversibleCall, UndoError, UndoPreview};
 
 use toolwright_catalog::{

@@ -18,6 +18,9 @@ use toolwright_catalog::Session;
 use toolwright_catalog::Unavailable;
 use toolwright_runs::{RunHandle, RunLaunch, turns};
 
+/// The maximum size of the context of a conversation, in bytes of JSON.
+const MAX_CONTEXT_BYTES: usize = 1 << 20;
+
 /// The maximum number of turns that are read from a conversation.
 const MAX_TURNS: u32 = 1000;
 /// The maximum length of a conversation title, which is taken from the user's message.
@@ -85,6 +88,7 @@ impl Agents {
         let shared = conversation.as_ref().map(ConversationState::shared_context).unwrap_or_default();
         let context = merge_context(shared.clone(), request.context);
         let shares = (context != shared).then(|| Value::Object(context.clone()).to_string());
+        check_context_size(shares.as_deref().unwrap_or_default()).map_err(StartError::Prompt)?;
         let mut draft = Box::pin(self.draft_run(&agent, origin, context, request.message)).await?;
         if let Some(durable) = request.durable {
             draft.start.durable = durable;
@@ -284,6 +288,16 @@ impl ConversationState {
             .into_iter()
             .chain([RunChange::AddTurns { realm, conversation: self.id, turns, title_if_none: title }])
             .collect()
+    }
+}
+
+/// Checks the size of a context in JSON. The model reads all of it in every turn of the conversation.
+pub fn check_context_size(context: &str) -> Result<(), String> {
+    match context.len() {
+        0..=MAX_CONTEXT_BYTES => Ok(()),
+        bytes => {
+            Err(format!("the context of the conversation must have at most {MAX_CONTEXT_BYTES} bytes, got {bytes}"))
+        }
     }
 }
 

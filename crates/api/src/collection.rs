@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -452,8 +452,12 @@ async fn merge<T: Collection>(
     Caller(session): Caller,
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
+    RawQuery(query): RawQuery,
     JsonBody(patch): JsonBody<Value>,
 ) -> Result<impl IntoResponse, Problem> {
+    if query.as_deref().unwrap_or_default().split('&').any(|pair| pair.split('=').next() == Some("version")) {
+        return Err(Problem::invalid("version", "is not a parameter of a patch; name the version in the body"));
+    }
     let saved = registry.merge::<T>(&session, &name, revision, patch).await?;
     Ok(views::saved(saved))
 }

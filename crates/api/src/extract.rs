@@ -72,6 +72,18 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     }
 }
 
+/// A JSON body that may be absent. An absent body is an empty object.
+pub(crate) struct OptionalJsonBody<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<AppState> for OptionalJsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, engine: &AppState) -> Result<Self, Problem> {
+        let body = read_body(request, engine, crate::MAX_BODY_BYTES).await?;
+        parse_json(if body.is_empty() { b"{}" } else { &body }).map(Self)
+    }
+}
+
 /// A JSON body that may contain a whole document. Its size limit is [`crate::MAX_DOCUMENT_BYTES`], which the route must
 /// also allow.
 pub(crate) struct LargeJsonBody<T>(pub T);

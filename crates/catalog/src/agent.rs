@@ -162,6 +162,9 @@ fn check_names(agent: &AgentDefinition, report: &mut impl FnMut(String, String))
     }
     check_libraries(agent, report);
     for (at, pin) in agent.pins.iter().enumerate() {
+        if pin.name.trim().is_empty() {
+            report(format!("/pins/{at}/name"), "must not be empty".to_owned());
+        }
         if agent.pins.iter().take(at).any(|other| other.name == pin.name) {
             report(format!("/pins/{at}/name"), format!("`{}` is already the name of another pin", pin.name));
         }

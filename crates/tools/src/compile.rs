@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use toolwright_expr::{Mapping, Template, ValueTemplate};
 use toolwright_types::{
-    BodyTemplate, CachePolicy, Document, ErrorAction, ProviderType, SideEffects, ToolDefinition, ToolType,
+    BodyTemplate, CachePolicy, Document, ErrorAction, ProviderType, RefName, SideEffects, ToolDefinition, ToolType,
 };
 
 use crate::compiled::CallLimits;
@@ -168,6 +168,17 @@ fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut
     }
     if !definition.resolve.is_empty() && definition.provider_ref.is_none() {
         issues.add("/resolve", "requires a providerRef, because names are resolved in the provider's reference data");
+    }
+    for (field, parameters) in [("inputSchema", &definition.input_schema), ("outputSchema", &definition.output_schema)]
+    {
+        let invalid = parameters.iter().flatten().find(|(_, parameter)| {
+            let reference = parameter.json_schema_ref.as_deref();
+            reference.is_some_and(|text| !text.starts_with('#') && text.parse::<RefName>().is_err())
+        });
+        if let Some((name, _)) = invalid {
+            let path = format!("/{field}/{}/jsonSchemaRef", name.replace('~', "~0").replace('/', "~1"));
+            issues.add(path, "must be the name of an entity type, or a pointer such as `#/$defs/address`");
+        }
     }
     check_code(definition, issues);
 }

@@ -34,7 +34,8 @@ struct WrittenPin {
 impl From<WrittenPin> for PinnedHandle {
     fn from(written: WrittenPin) -> Self {
         let WrittenPin { name, selector, on_missing } = written;
-        Self { name: name.unwrap_or_else(|| format!("{}_result", selector.tool)), selector, on_missing }
+        let tool = selector.tool.split('@').next().unwrap_or_default();
+        Self { name: name.unwrap_or_else(|| format!("{tool}_result")), selector, on_missing }
     }
 }
 

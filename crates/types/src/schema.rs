@@ -69,8 +69,9 @@ pub fn schema_of_parameters(parameters: &IndexMap<String, ParameterDefinition>) 
     if !required.is_empty() {
         schema.insert("required".into(), Value::Array(required));
     }
-    // An entity type accepts every value until its schema is set.
-    let types: Map<String, Value> = referenced_types(parameters).map(|name| (name.to_owned(), json!({}))).collect();
+    // An entity type accepts no value until its schema is set.
+    let types: Map<String, Value> =
+        referenced_types(parameters).map(|name| (definition_name(name), json!(false))).collect();
     if !types.is_empty() {
         schema.insert("$defs".into(), types.into());
     }
@@ -112,7 +113,7 @@ pub fn referenced_types(parameters: &IndexMap<String, ParameterDefinition>) -> i
 pub fn set_type_schema(schema: &mut Value, name: &str, mut type_schema: Value) {
     move_references(&mut type_schema, &definition_pointer(name));
     if let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) {
-        definitions.insert(name.to_owned(), type_schema);
+        definitions.insert(definition_name(name), type_schema);
     }
 }
 
@@ -134,8 +135,13 @@ fn move_references(schema: &mut Value, pointer: &str) {
     }
 }
 
+/// The key of an entity type in `$defs`. The prefix separates it from the definitions of the author.
+fn definition_name(name: &str) -> String {
+    format!("type:{name}")
+}
+
 fn definition_pointer(name: &str) -> String {
-    format!("#/$defs/{}", name.replace('~', "~0").replace('/', "~1"))
+    format!("#/$defs/{}", definition_name(name).replace('~', "~0").replace('/', "~1"))
 }
 
 /// Converts an enum value that is written as text to the type of the parameter.
@@ -183,9 +189,9 @@ mod tests {
         let mut schema = schema_of_parameters(&parameters);
         let order = json!({ "properties": { "to": { "$ref": "#/$defs/address" }, "parent": { "$ref": "#" } }, "$defs": { "address": {} } });
         set_type_schema(&mut schema, "Order", order);
-        assert_eq!(schema["properties"]["order"], json!({ "$ref": "#/$defs/Order" }));
-        let properties = &schema["$defs"]["Order"]["properties"];
-        assert_eq!(properties["to"]["$ref"], "#/$defs/Order/$defs/address");
-        assert_eq!(properties["parent"]["$ref"], "#/$defs/Order");
+        assert_eq!(schema["properties"]["order"], json!({ "$ref": "#/$defs/type:Order" }));
+        let properties = &schema["$defs"]["type:Order"]["properties"];
+        assert_eq!(properties["to"]["$ref"], "#/$defs/type:Order/$defs/address");
+        assert_eq!(properties["parent"]["$ref"], "#/$defs/type:Order");
     }
 }

@@ -178,6 +178,10 @@ pub(crate) async fn update(
     PathName(id): PathName,
     JsonBody(body): JsonBody<ConversationPatchBody>,
 ) -> Result<Json<ConversationView>, Problem> {
+    if let Some(context) = &body.shared_context {
+        let text = serde_json::to_string(context).unwrap_or_default();
+        toolwright_agents::check_context_size(&text).map_err(|error| Problem::invalid("/sharedContext", error))?;
+    }
     let patch = ConversationPatch {
         title: body.title,
         status: parse_status("/status", body.status.as_deref())?,

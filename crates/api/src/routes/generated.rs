@@ -10,7 +10,7 @@ use toolwright_records::GenerateRequest;
 use toolwright_records::{GenerationReport, SkippedTool};
 use toolwright_types::{DefinitionSource, Operation, ToolDefinition, null_as_default};
 
-use crate::extract::{Caller, JsonBody, QueryParams};
+use crate::extract::{Caller, OptionalJsonBody, QueryParams};
 use crate::list_params;
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -65,12 +65,12 @@ pub(crate) struct SkippedToolView {
 }
 
 /// Generates tools from entity types.
-#[utoipa::path(post, path = "/api/v1/ai/tools/generate", tag = TAG, operation_id = "generateTools", request_body = GenerateBody,
+#[utoipa::path(post, path = "/api/v1/ai/tools/generate", tag = TAG, operation_id = "generateTools", request_body = Option<GenerateBody>,
     responses((status = 200, body = GeneratedView)))]
 pub(crate) async fn generate(
     State(engine): State<AppState>,
     Caller(session): Caller,
-    JsonBody(body): JsonBody<GenerateBody>,
+    OptionalJsonBody(body): OptionalJsonBody<GenerateBody>,
 ) -> Result<Json<GeneratedView>, Problem> {
     if body.root_types.len() > MAX_TYPES {
         let message = format!("must have at most {MAX_TYPES} types, got {}", body.root_types.len());

@@ -291,6 +291,8 @@ async fn context_of_a_request_remains_in_the_conversation(server: Server) {
     assert_eq!(server.execute_agent("a", without).await.expect(200)["responseText"], "Who?");
     let shared = server.get(&conversation_path(&first)).await.expect(200)["sharedContext"].clone();
     assert_eq!(shared, json!({ "team": { "name": "red" } }), "null removes a variable");
+    let large = json!({ "userMessage": "hi", "conversationId": first["conversationId"], "context": { "x": "y".repeat(1 << 20) } });
+    server.execute_agent("a", large).await.problem(400, "invalid-request");
 }
 
 async fn conversation_title_is_the_first_line_of_the_first_message(server: Server) {

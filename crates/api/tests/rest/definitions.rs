@@ -287,6 +287,16 @@ async fn parameter_uses_the_schema_of_an_entity_type_or_of_a_definition(server: 
     // The tool follows changes of the type.
     server.patch("types/Order", order("string")).await.expect(200);
     assert_eq!(error(json!({ "order": { "total": "many" } })).await, "none");
+    // A type that a tool needs is not deleted without a warning, and without the type its values are refused.
+    let deleted = server.delete("types/Order").await.expect(200);
+    assert_eq!(deleted, json!({ "warnings": ["tool `ship` uses this type"] }));
+    assert_eq!(error(json!({ "order": { "total": "many" } })).await, "/order");
+    for invalid in ["", "file:///etc/passwd"] {
+        let tool =
+            json!({ "refName": "bad", "toolType": "FUNCTION", "inputSchema": { "x": { "jsonSchemaRef": invalid } } });
+        let problem = server.post("tools", tool).await.problem(422, "invalid-definition");
+        assert_eq!(problem["errors"][0]["path"], "/inputSchema/x/jsonSchemaRef", "{problem}");
+    }
     let dangling = json!({ "refName": "lost", "toolType": "FUNCTION", "invocation": { "path": "echo" },
         "inputSchema": { "x": { "jsonSchemaRef": "#/$defs/nothing" } } });
     let problem = server.post("tools", dangling).await.problem(422, "invalid-definition");

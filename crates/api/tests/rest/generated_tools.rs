@@ -1,6 +1,7 @@
 //! Tests tools that are generated from entity types: creation, updates, manual edits and calls.
 
 use serde_json::{Value, json};
+use toolwright_tools::http::{EgressPolicy, HttpClient};
 
 use crate::harness::{Deployment, Server, Storage, calls_then, scripted_model};
 use crate::types::{customer_type, order_type};
@@ -141,6 +142,10 @@ async fn generate_route_previews_or_stores_tools_of_a_type(server: Server) {
     assert_eq!((again["unchanged"].as_array().unwrap().len(), &again["created"]), (5, &json!([])));
     let all = server.post("tools/generate", json!({ "persist": false })).await.expect(200);
     assert_eq!(all["tools"].as_array().unwrap().len(), 6, "without types, the tools of all types: {all}");
+    let url = format!("http://{}/api/v1/ai/tools/generate", server.address);
+    let client = HttpClient::new(EgressPolicy::unrestricted()).unrestricted_client().unwrap();
+    let without_body = client.post(url).bearer_auth(&server.key).send().await.unwrap();
+    assert_eq!(without_body.status(), 200, "a body is optional");
     for body in [json!({ "rootTypes": "Order" }), json!({ "rootTypes": ["Order"], "excludeOperations": ["x"] })] {
         server.post("tools/generate", body).await.problem(400, "invalid-request");
     }

@@ -202,6 +202,8 @@ async fn patch_replaces_the_schemas_of_a_tool_by_a_signature(server: Server) {
     let tool = server.patch("tools/echo2", json!({ "signature": "(b::Int)==>(::Object)" })).await.expect(200);
     assert_eq!(tool["inputJsonSchema"]["properties"], json!({ "b": { "type": "integer" } }), "{tool}");
     assert_eq!(tool.get("inputSchema"), None, "{tool}");
+    let tool = server.patch("tools/echo2", json!({ "signature": "(c::Text)==>(::Object)" })).await.expect(200);
+    assert_eq!(tool["inputJsonSchema"]["properties"], json!({ "c": { "type": "string" } }), "{tool}");
     let problem = server.patch("tools/echo2", json!({ "signature": "(b::X)==>(::Object)" })).await;
     assert_eq!(problem.problem(422, "invalid-definition")["errors"][0]["path"], "/signature");
 }

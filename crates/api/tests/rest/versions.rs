@@ -47,6 +47,8 @@ async fn patch_of_a_version_that_does_not_exist_is_rejected(server: Server) {
     assert_eq!(server.run("ver", "hi").await["responseText"], "one");
     let invalid = server.patch("agents/ver", json!({ "version": "two" })).await.problem(422, "invalid-definition");
     assert_eq!(invalid["errors"][0]["path"], "/version");
+    // A version in the query would be ignored, so it is refused.
+    server.patch("tools/look?version=9.9.9", json!({ "description": "x" })).await.problem(400, "invalid-request");
 }
 
 async fn saving_an_agent_warns_of_deprecated_and_blocked_tools(server: Server) {

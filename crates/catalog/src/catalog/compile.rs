@@ -79,7 +79,8 @@ impl Catalog {
         let missing = Box::pin(self.set_type_schemas(realm, &mut document.body)).await?;
         let compiled = CompiledTool::compile(document, provider, &self.0.library);
         Ok(compiled.map(|mut tool| {
-            let warning = |name: String| format!("no entity type `{name}` exists yet; every value is accepted");
+            let warning =
+                |name: String| format!("no entity type `{name}` exists yet, so no value of its parameters is accepted");
             tool.add_warnings(missing.into_iter().map(warning));
             tool
         }))

@@ -6,9 +6,10 @@ use toolwright_types::{Document, DocumentKind, RealmScope, RecordLocation, RefNa
 
 use super::TypeHooks;
 use crate::Unavailable;
+use crate::access::Session;
 use crate::catalog::select_version;
 use crate::entity_type::CompiledType;
-use crate::registry::{Definition, ValidationContext};
+use crate::registry::{Definition, Registry, RegistryError, ValidationContext};
 
 impl Definition for TypeDefinition {
     const KIND: DocumentKind = DocumentKind::Type;
@@ -20,6 +21,14 @@ impl Definition for TypeDefinition {
 
     fn resource(&self) -> Resource<'_> {
         Resource::Type { name: self.ref_name.as_str() }
+    }
+
+    async fn users(
+        document: &Document<Self>,
+        registry: &Registry,
+        session: &Session,
+    ) -> Result<Option<String>, RegistryError> {
+        registry.tools_of_type(session, document).await
     }
 
     fn discard_echoed_defaults(&mut self, current: &Self) {

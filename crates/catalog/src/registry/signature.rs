@@ -47,6 +47,12 @@ pub(super) fn expand_patch(patch: &mut Map<String, Value>) -> Result<(), Issues>
     }
     patch.extend(SCHEMAS.map(|name| (name.to_owned(), Value::Null)));
     insert_schemas(patch, &signature);
+    for name in SCHEMAS {
+        // As text, because a merge patch would merge an object with the stored schema instead of replacing it.
+        if let Some(schema @ Value::Object(_)) = patch.get_mut(name) {
+            *schema = Value::String(schema.to_string());
+        }
+    }
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! Finds the definitions that use a definition, for the person who deletes it.
 
-use toolwright_types::{AgentDefinition, Document, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{
+    AgentDefinition, Document, ToolDefinition, ToolProviderConfig, TypeDefinition, referenced_types,
+};
 
 use super::{Definition, DefinitionQuery, Registry, RegistryError};
 use crate::access::Session;
@@ -39,6 +41,21 @@ impl Registry {
             tool.provider_ref.as_deref().is_some_and(|provider| provider.eq_ignore_ascii_case(name))
         });
         Ok(warning(&tools.await?, "tool", "provider"))
+    }
+
+    /// Returns a warning with the tools whose parameters have the schema of an entity type. Generated tools are deleted
+    /// with their type.
+    pub(super) async fn tools_of_type(
+        &self,
+        session: &Session,
+        entity_type: &Document<TypeDefinition>,
+    ) -> Result<Option<String>, RegistryError> {
+        let name = entity_type.meta.ref_name.as_str();
+        let tools = self.names_of(session, |tool: &ToolDefinition| {
+            let parameters = tool.input_schema.iter().chain(&tool.output_schema);
+            parameters.flat_map(referenced_types).any(|reference| reference.eq_ignore_ascii_case(name))
+        });
+        Ok(warning(&tools.await?, "tool", "type"))
     }
 
     /// Returns the names of the definitions that the session may read and that match.

@@ -25,6 +25,9 @@ pub(crate) struct ApplyArgs {
     /// Format of standard input [default: detected]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
+    /// Let *.gram files also change tools that other agents use
+    #[arg(long)]
+    overwrite: bool,
 }
 
 /// The outcome of applying a definition.
@@ -45,7 +48,10 @@ struct ApplyResult {
 /// Applies all definitions in dependency order. If the server rejects a definition, the others are still applied.
 /// `default_kind` is the kind of documents that do not indicate their kind.
 pub(super) async fn run(cx: &Context, args: ApplyArgs, default_kind: Option<ResourceKind>) -> Result<Exit, Failure> {
-    let definitions = definitions::read(&args.files, args.format, default_kind)?;
+    let (definitions, gram_text) = definitions::read(&args.files, args.format, default_kind)?;
+    if !gram_text.is_empty() && !args.overwrite {
+        check_tools_in_use(cx, &gram_text).await?;
+    }
     if definitions.is_empty() {
         cx.output.note(cx.output.err.warn("! no definitions found"));
     }
@@ -69,6 +75,16 @@ pub(super) async fn run(cx: &Context, args: ApplyArgs, default_kind: Option<Reso
         cx.output.line(json!({ "items": results }))?;
     }
     Ok(exit)
+}
+
+/// Fails if a gram text would change a tool that agents outside of the text use. Other errors are reported when the
+/// definitions are written.
+async fn check_tools_in_use(cx: &Context, gram_text: &str) -> Result<(), Failure> {
+    match cx.client.post("/api/v1/ai/gram/apply", &json!({ "gram": gram_text, "dryRun": true })).await {
+        Err(Failure::Refused(refusal)) if refusal.problem.status == 409 => Err(Failure::Refused(refusal)),
+        Err(other @ Failure::Unreachable { .. }) => Err(other),
+        _ => Ok(()),
+    }
 }
 
 /// Creates or updates a definition. Reads the stored definition first, so that an unchanged definition is not written

@@ -114,7 +114,7 @@ pub(super) fn read(
     paths: &[PathBuf],
     format: Option<Format>,
     default_kind: Option<ResourceKind>,
-) -> Result<Vec<FileDefinition>, Failure> {
+) -> Result<(Vec<FileDefinition>, String), Failure> {
     let (mut files, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         let found = files.len();
@@ -148,13 +148,14 @@ pub(super) fn read(
             Err(error) => errors.push(format!("{}: {error}", file.display())),
         }
     }
+    let gram_text = gram_texts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
     match gram::definitions(gram_texts) {
         Ok(found) => definitions.extend(found),
         Err(found) => errors.extend(found),
     }
     errors.extend(find_duplicates(&definitions));
     definitions.sort_by_key(|definition| definition.kind);
-    if errors.is_empty() { Ok(definitions) } else { Err(Failure::InvalidDefinitions(errors)) }
+    if errors.is_empty() { Ok((definitions, gram_text)) } else { Err(Failure::InvalidDefinitions(errors)) }
 }
 
 /// Collects the file at a path, or the included files of a directory, sorted by name. Symbolic links to directories are
@@ -368,7 +369,7 @@ mod tests {
         write("a/agent.yaml", "refName: a\nsystemPromptRefs: [f]\ntoolRefs: [t1]\n---\nrefName: f\ncontent: text\n");
         write("b/notes.txt", "not a definition");
         let read = read(&[directory.path().to_owned()], None, None).unwrap();
-        let names: Vec<_> = read.iter().map(|definition| definition.name.as_str()).collect();
+        let names: Vec<_> = read.0.iter().map(|definition| definition.name.as_str()).collect();
         assert_eq!(names, ["p", "f", "t1", "t2", "a"]);
     }
 
