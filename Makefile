@@ -26,8 +26,9 @@ test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, S3, Restate a
 test-docs: ## The examples in the documentation of the crates
 	cargo test --quiet --workspace --doc
 
-lint: ## Formatting, clippy and the rules that no compiler checks
+lint: ## Formatting, the rules for dependencies, and clippy
 	cargo fmt --all --check
+	scripts/deny
 	cargo clippy --quiet --workspace --all-targets -- --deny warnings
 
 format: ## Format everything
