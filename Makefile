@@ -20,14 +20,15 @@ test: lint test-rust test-docs exports contract ## Set up and pass every test
 
 # Properties draw the same cases each time, so that a failure comes from the change under test. `make properties` draws new ones.
 test-rust: export PROPTEST_RNG_SEED ?= 20261118
-test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, Restate and a mock of model providers
+test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, S3, Restate and a mock of model providers
 	scripts/with-services scripts/with-aimock scripts/openapi-samples scripts/nextest run --workspace --no-fail-fast
 
 test-docs: ## The examples in the documentation of the crates
 	cargo test --quiet --workspace --doc
 
-lint: ## Formatting, clippy and the rules that no compiler checks
+lint: ## Formatting, the rules for dependencies, and clippy
 	cargo fmt --all --check
+	scripts/deny
 	cargo clippy --quiet --workspace --all-targets -- --deny warnings
 
 format: ## Format everything

@@ -9,7 +9,7 @@
 //! - [`charge`] counts the work of the current thread. Operations whose work depends on foreign data call it, and stop
 //!   when it returns [`Stopped`].
 //! - [`run`] performs such an operation: at once if it is short, otherwise on a thread for blocking work. The work stops
-//!   when its future is dropped.
+//!   when its future is dropped. [`run_sized`] is for operations that do not count their work.
 //! - [`Shares`] limits how much of a resource one owner holds at once, such as the workers that run its code.
 
 mod json;
@@ -19,7 +19,7 @@ mod shares;
 
 pub use json::{JsonError, LimitExceeded, NodeCounter, check, from_slice, parse};
 pub use meter::{Stopped, charge, charge_nested, is_stopped, within};
-pub use offload::{offload, run};
+pub use offload::{offload, run, run_sized};
 pub use shares::{Share, Shares};
 
 /// The maximum size of a foreign document, in bytes.
@@ -34,6 +34,10 @@ pub const MAX_STEPS: u64 = 20_000_000;
 
 /// The work that an operation may do on a thread of the runtime, before it moves to a thread for blocking work.
 pub const INLINE_STEPS: u64 = 20_000;
+
+/// The number of JSON nodes of a document that is compiled on a thread of the runtime. The compilation of a node takes
+/// microseconds.
+pub const INLINE_NODES: usize = 1_000;
 
 /// The size of a document that is decoded on a thread of the runtime.
 pub const INLINE_BYTES: usize = 64 << 10;

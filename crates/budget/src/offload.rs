@@ -4,10 +4,11 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::meter::within_until;
-use crate::{INLINE_STEPS, MAX_STEPS, Stopped, within};
+use crate::{INLINE_NODES, INLINE_STEPS, MAX_STEPS, Stopped, within};
 
 /// Limits the number of operations at a time. More of them than cores would slow down the threads that serve requests,
 /// and each of them may hold a large document.
@@ -31,6 +32,30 @@ where
             })
             .await
         }
+    }
+}
+
+/// Performs `operation`, whose work depends on the size of these documents: at once if they have at most
+/// [`INLINE_NODES`] together, otherwise on a thread for blocking work.
+pub async fn run_sized<T: Send + 'static>(
+    documents: &[&Value],
+    operation: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Stopped> {
+    let mut left = INLINE_NODES;
+    if documents.iter().all(|document| has_at_most(&mut left, document)) {
+        return within(MAX_STEPS, operation);
+    }
+    offload(operation).await
+}
+
+/// Subtracts the nodes of a document from `left`. Returns false if it has more.
+fn has_at_most(left: &mut usize, document: &Value) -> bool {
+    let Some(rest) = left.checked_sub(1) else { return false };
+    *left = rest;
+    match document {
+        Value::Array(items) => items.iter().all(|item| has_at_most(left, item)),
+        Value::Object(fields) => fields.values().all(|field| has_at_most(left, field)),
+        _ => true,
     }
 }
 
@@ -84,6 +109,18 @@ mod tests {
         let (_, other) = run(INLINE_STEPS + 1, thread_after).await.unwrap();
         assert_ne!(other, here);
         assert_eq!(run(u64::MAX, thread_after).await, Err(Stopped::Exhausted));
+    }
+
+    #[tokio::test]
+    async fn only_operations_on_large_documents_leave_the_thread() {
+        let here = std::thread::current().id();
+        let document = |nodes: usize| Value::from(vec![Value::Null; nodes - 1]);
+        let (small, half) = (document(INLINE_NODES), document(INLINE_NODES / 2));
+        let thread = || std::thread::current().id();
+        assert_eq!(run_sized(&[&small], thread).await, Ok(here));
+        assert_eq!(run_sized(&[&half, &half], thread).await, Ok(here));
+        assert_ne!(run_sized(&[&small, &Value::Null], thread).await, Ok(here));
+        assert_ne!(run_sized(&[&document(INLINE_NODES + 1)], thread).await, Ok(here));
     }
 
     #[tokio::test]

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolwright_catalog::{Access, Unavailable};
-use toolwright_runs::blobs::BlobStore;
+use toolwright_runs::blobs::{BlobLocation, BlobStore};
 use toolwright_store::{Location, SealKey, Store, SyncMode};
 use toolwright_types::Clock;
 
 use crate::disk_reserve::DiskReserve;
+use crate::engine::EnvironmentLookup;
 
 /// Why an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -60,15 +61,22 @@ pub(crate) struct Base {
     pub reserve: Option<DiskReserve>,
 }
 
+/// The options of a [`Base`].
+pub(crate) struct BaseOptions<'a> {
+    pub data: &'a Path,
+    pub database: Location,
+    pub sync: SyncMode,
+    pub seal: SealKey,
+    pub clock: Arc<dyn Clock>,
+    pub policies: &'a str,
+    /// The place of blobs. `None` means the folder `blobs` in `data`.
+    pub blobs: Option<BlobLocation>,
+    pub environment: &'a EnvironmentLookup,
+}
+
 impl Base {
-    pub(crate) async fn open(
-        data: &Path,
-        database: Location,
-        sync: SyncMode,
-        seal: SealKey,
-        clock: Arc<dyn Clock>,
-        policies: &str,
-    ) -> Result<Self, OpenError> {
+    pub(crate) async fn open(options: BaseOptions<'_>) -> Result<Self, OpenError> {
+        let BaseOptions { data, database, sync, seal, clock, policies, blobs, environment } = options;
         create_data_folder(data).map_err(|source| OpenError::Data { path: data.to_owned(), source })?;
         let shared = matches!(database, Location::Postgres(_));
         // Postgres does not use this disk.
@@ -79,7 +87,15 @@ impl Base {
             store.release_renewals().await.map_err(Unavailable::from)?;
         }
         let access = Access::with_policies(policies)?;
-        let blobs = BlobStore::in_folder(&data.join("blobs"))?;
+        let location = blobs.unwrap_or_else(|| BlobLocation::Folder(data.join("blobs")));
+        let blobs = BlobStore::open(location, &**environment)?;
+        // The server starts without its bucket, because most calls need no blob.
+        if let Err(error) = blobs.check().await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "blob storage did not answer; calls with large outputs fail until it does"
+            );
+        }
         Ok(Self { store, access, blobs, clock, shared, reserve })
     }
 }

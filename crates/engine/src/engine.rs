@@ -14,7 +14,7 @@ use toolwright_models::{ModelFactory, PriceList, Script};
 use toolwright_records::{
     DatabaseAccess, GenerationSettings, NoRules, RecordRules, Records, SqlTables, TypeMaintenance,
 };
-use toolwright_runs::blobs::BlobStore;
+use toolwright_runs::blobs::{BlobLocation, BlobStore};
 use toolwright_runs::{Retention, Runs, TaskScheduler};
 use toolwright_sandbox::Sandbox;
 use toolwright_store::{Location, SealKey, Store, SyncMode};
@@ -24,7 +24,7 @@ use toolwright_tools::ports::SecretResolver;
 use toolwright_tools::{Library, ToolFailure, builtin};
 use toolwright_types::{Clock, SystemClock, ToolType};
 
-use crate::base::{Base, OpenError};
+use crate::base::{Base, BaseOptions, OpenError};
 use crate::calls::Calls;
 use crate::drift::DriftReports;
 use crate::execution::{Execution, ExecutionSettings};
@@ -37,8 +37,10 @@ pub type EnvironmentLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The options of an engine.
 pub struct Options {
-    /// The folder for blobs and keys.
+    /// The folder for the database, blobs and keys.
     pub data: PathBuf,
+    /// The place of blobs. `None` means the folder `blobs` in `data`.
+    pub blobs: Option<BlobLocation>,
     /// The database. `None` means an SQLite file in `data`.
     pub database: Option<Location>,
     /// Whether a commit waits until the data is on disk.
@@ -90,6 +92,7 @@ impl Options {
     pub fn in_folder(data: PathBuf, seal: SealKey) -> Self {
         Self {
             data,
+            blobs: None,
             database: None,
             sync: SyncMode::default(),
             seal,
@@ -167,8 +170,17 @@ impl Engine {
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
         let signing_key = Arc::new(options.seal.signing_key());
         let database = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
-        let base =
-            Base::open(&options.data, database, options.sync, options.seal, options.clock, &options.policies).await?;
+        let base = Base::open(BaseOptions {
+            data: &options.data,
+            database,
+            sync: options.sync,
+            seal: options.seal,
+            clock: options.clock,
+            policies: &options.policies,
+            blobs: options.blobs,
+            environment: &options.environment,
+        })
+        .await?;
         let identity = Identity::bootstrap(base.store.clone(), base.access.clone(), options.admin_key).await?;
         let first_key = issue_first_key(&identity, options.issue_first_key).await?;
         let http = HttpClient::new(EgressPolicy::allowing(options.egress_allow));
@@ -289,9 +301,10 @@ impl Engine {
         self.background.spawn(task);
     }
 
-    /// Checks that the database answers.
+    /// Checks that the database and the blob storage answer.
     pub async fn ready(&self) -> Result<(), Unavailable> {
-        Ok(self.store.ping().await?)
+        self.store.ping().await?;
+        self.blobs.check().await
     }
 
     /// Waits up to `grace` for the active calls and runs, and then cancels those that are still active.

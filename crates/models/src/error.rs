@@ -148,7 +148,7 @@ struct ErrorDetails {
 
 impl ErrorDetails {
     fn parse(body: &str) -> Self {
-        serde_json::from_str(body).map(|body| Self::from_value(&body)).unwrap_or_default()
+        toolwright_budget::from_slice(body.as_bytes()).map(|body| Self::from_value(&body)).unwrap_or_default()
     }
 
     fn from_value(body: &Value) -> Self {

@@ -62,7 +62,7 @@ impl HelixModel {
         };
         let timed_out = |_| ModelError::new(ErrorKind::Timeout, "helix did not respond in time");
         let body = tokio::time::timeout(self.timeout, exchange).await.map_err(timed_out)??;
-        let response: LlmResponse = serde_json::from_str(&body).map_err(|error| {
+        let response: LlmResponse = toolwright_budget::from_slice(body.as_bytes()).map_err(|error| {
             ModelError::new(ErrorKind::Malformed, format!("helix did not return an `LLMResponse`: {error}"))
         })?;
         let mut reply = response.into_reply()?;

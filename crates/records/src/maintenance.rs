@@ -77,7 +77,7 @@ impl TypeMaintenance {
         let mut warnings = Vec::new();
         // Concurrent writes may be synced in any order, so the loop repeats until the synced revision is the latest.
         for _ in 0..MAX_ATTEMPTS {
-            if let Ok((compiled, _)) = CompiledType::compile(entity_type.clone()) {
+            if let Ok((compiled, _)) = CompiledType::compile_large(entity_type.clone()).await {
                 let records = self.store.records(realm, compiled.id);
                 match compiled.definition.records {
                     None => records.index(&compiled.searchable).await?,

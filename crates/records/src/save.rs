@@ -149,7 +149,7 @@ impl Records {
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.stored_record(&context, &incoming).await?;
             let created = current.is_none();
-            let change = self.prepare_change(&context, current, incoming.clone(), mode)?;
+            let change = self.prepare_change(&context, current, incoming.clone(), mode).await?;
             match self.write(&context, vec![change]).await?.pop() {
                 Some(ChangeOutcome::Written(mut record)) => {
                     context.rule.remove_hidden(&mut record);
@@ -188,8 +188,9 @@ impl Records {
         }
     }
 
-    /// Computes the change to write, or the error with which it is rejected. Does no IO.
-    pub(super) fn prepare_change(
+    /// Computes the change to write, or the error with which it is rejected. Does no IO. A long validation does not block
+    /// the thread.
+    pub(super) async fn prepare_change(
         &self,
         context: &WriteContext<'_>,
         replaces: Option<Value>,
@@ -235,7 +236,7 @@ impl Records {
         };
         // An id that an external source will assign is not known yet, so it is not checked.
         let known = incoming.id.as_deref().or((entity_type.definition.records.is_none()).then_some(id.as_str()));
-        let mut violations = entity_type.check(known, version, &body).err().unwrap_or_default();
+        let mut violations = entity_type.check(known, version, &body).await.err().unwrap_or_default();
         // Other programs may have stored invalid values in an external table. So only the fields that this change
         // modifies must be valid.
         if let (Some(current), true) = (current, entity_type.definition.records.is_some()) {

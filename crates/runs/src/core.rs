@@ -308,7 +308,7 @@ impl RunCore {
         let actions = self.machine.pending_client_actions();
         for (call_id, result) in results {
             let schema = actions.iter().find(|action| action.call_id == call_id).map(|action| &action.schema);
-            let event = EventKind::ClientReturned { call_id, result: validated(result, schema) };
+            let event = EventKind::ClientReturned { call_id, result: validated(result, schema).await };
             if let Err(error) = self.record_and_apply(event, Durability::Committed).await? {
                 return Ok(Err(error.into()));
             }
@@ -384,13 +384,14 @@ pub(super) fn interrupted() -> EventKind {
     EventKind::Failed { reason: "interrupted".into(), message }
 }
 
-/// Returns the result of a client, or an error if the result does not match the schema of the request.
-fn validated(result: ClientResult, schema: Option<&serde_json::Value>) -> ClientResult {
+/// Returns the result of a client, or an error if the result does not match the schema of the request. A long validation
+/// does not block the thread.
+async fn validated(result: ClientResult, schema: Option<&serde_json::Value>) -> ClientResult {
     let (ClientResult::Output(output), Some(schema)) = (&result, schema) else {
         return result;
     };
-    let violations = match Schema::compile(schema.clone()) {
-        Ok(schema) => schema.check(output).err().unwrap_or_default(),
+    let violations = match Schema::compile_large(schema.clone()).await {
+        Ok(schema) => Arc::new(schema).validate(output.clone()).await.err().unwrap_or_default(),
         Err(_) => Vec::new(),
     };
     match violations.first() {

@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use semver::VersionReq;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toolwright_budget::JsonError;
 use toolwright_machine::agent::{CallFacts, CallToPrepare, CallToRun, EventKind, PreparedCall, outcome_unknown};
 use toolwright_machine::is_delete_tool;
 use toolwright_machine::journal::RunStart;
@@ -98,7 +99,7 @@ impl RunExecutor {
         };
         EffectOutcome::Event(match replied {
             Ok(reply) => {
-                let schema_error = self.answer_error(&request.response_format, &reply);
+                let schema_error = self.answer_error(&request.response_format, &reply).await;
                 EventKind::ModelReplied { iteration, reply: Box::new(reply), schema_error }
             }
             Err(error) => EventKind::ModelFailed {
@@ -320,16 +321,17 @@ impl RunExecutor {
 
     /// Why an answer does not match the requested response format; `None` if it matches. A reply that is empty,
     /// is truncated, is a refusal or requests tool calls is not checked, because it is not an answer.
-    fn answer_error(&self, format: &ResponseFormat, reply: &ModelReply) -> Option<String> {
+    async fn answer_error(&self, format: &ResponseFormat, reply: &ModelReply) -> Option<String> {
         let is_answer = reply.tool_calls.is_empty() && reply.stop == StopReason::EndTurn;
         if *format == ResponseFormat::Text || !is_answer || reply.content.trim().is_empty() {
             return None;
         }
-        let value: Value = match serde_json::from_str(&reply.content) {
+        let value: Value = match toolwright_budget::parse(reply.content.clone().into()).await {
             Ok(value) => value,
-            Err(error) => return Some(format!("it is not JSON ({error})")),
+            Err(JsonError::Malformed(error)) => return Some(format!("it is not JSON ({error})")),
+            Err(error) => return Some(error.to_string()),
         };
-        let violations = self.answer.as_ref()?.check(&value).err()?;
+        let violations = self.answer.as_ref()?.validate(value).await.err()?;
         violations.first().map(|violation| format!("{}: {}", violation.path, violation.message))
     }
 }

@@ -106,7 +106,7 @@ impl Inner {
         });
         let tools = Arc::new(self.resolver.restore_toolset(&scope.realm, known.collect()).await?);
         let answer = match &start.spec.request.response_format {
-            ResponseFormat::Structured(schema) => Schema::compile(schema.clone()).ok().map(Arc::new),
+            ResponseFormat::Structured(schema) => Schema::compile_large(schema.clone()).await.ok().map(Arc::new),
             ResponseFormat::Text | ResponseFormat::Json => None,
         };
         Ok(self.new_executor(start, scope, tools, answer).await)

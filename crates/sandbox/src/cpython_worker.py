@@ -21,6 +21,9 @@ MAX_MESSAGE = 4000
 MAX_FRAMES = 10
 HEADROOM = 64 << 20
 
+# The processor time of a job beyond its time limit. `confine/limits.rs` explains it.
+CPU_HEADROOM_SECONDS = 2
+
 
 def move_pipes():
     """Moves the pipes to other descriptors, so that output of C libraries on standard output does not corrupt a frame."""
@@ -179,7 +182,9 @@ def apply_limits(limits):
     memory = limits["memory"] + HEADROOM
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = math.ceil(used.ru_utime + used.ru_stime + limits["time"]["secs"]) + 2
+    time = limits["time"]["secs"] + limits["time"]["nanos"] / 1e9
+    seconds = math.ceil(used.ru_utime + used.ru_stime + time) + CPU_HEADROOM_SECONDS
+    # The kernel sends SIGXCPU at the first limit, and SIGKILL at the second if the code ignores SIGXCPU.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     sys.setrecursionlimit(max(limits["depth"], 50) + 20)
 

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-use crate::confine::{MemoryBaseline, confine, set_memory_limit};
+use crate::confine::{MemoryBaseline, confine, set_cpu_limit, set_memory_limit};
 use crate::frame::{self, FrameError, FromWorker, ToWorker};
 use crate::{Host, Interpreter, Isolation, JobError, JobOutput, Language, PythonInstallation, WorkerConfig};
 
@@ -92,6 +92,7 @@ impl ServerConnection<'_> {
             // Any message other than a job ends the worker. A closed pipe ends it too.
             while let ToWorker::Run(job) = frame::read_blocking(&mut self.input, MAX_FRAME_FROM_SERVER)? {
                 set_memory_limit(baseline, job.limits.memory).map_err(io::Error::from)?;
+                set_cpu_limit(job.limits.time).map_err(io::Error::from)?;
                 let outcome = interpreter.run(&job, self).and_then(check_nesting);
                 self.send(&FromWorker::Finished(outcome))?;
             }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
-use support::{FnHost, NoHost, children, config, exception, job, sandbox};
+use support::{FnHost, NoHost, children, config, exception, job, sandbox, with_python};
 use tokio::sync::{Barrier, Notify};
 use tokio::task::JoinSet;
 use toolwright_sandbox::{
@@ -352,4 +352,54 @@ impl AsyncHost for QueueHost {
     fn on_dequeued(&self) {
         self.dequeued.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// A host whose function returns when a worker has ended.
+struct UntilWorkerEnds;
+
+impl AsyncHost for UntilWorkerEnds {
+    fn call<'a>(&'a self, _: &'a str, _: Value) -> BoxFuture<'a, Result<Value, String>> {
+        let has_ended = |pid: u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('Z'))
+        };
+        async move {
+            wait_until(|| children().into_iter().any(has_ended)).await;
+            Ok(Value::Null)
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn processor_time_is_limited_while_a_host_function_runs() {
+    const THREADS: &str = "
+import hashlib, threading
+for _ in range(4):
+    threading.Thread(target=lambda: hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)).start()
+lookup()
+";
+    let sandbox = with_python(config());
+    for (language, code) in [(Language::JavaScript, "burn"), (Language::CPython, THREADS)] {
+        let mut job = job(code);
+        job.limits.time = Duration::from_secs(1);
+        let outcome = sandbox.run(language, "a", job, &UntilWorkerEnds).await;
+        assert!(matches!(outcome, Err(JobError::Limit { limit: Limit::Time })), "{language:?}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn processor_time_of_earlier_jobs_does_not_count() {
+    let sandbox = sandbox();
+    let first = worker_pid(&sandbox, "a").await;
+    for _ in 0..4 {
+        let mut job = job("work");
+        job.limits.time = Duration::from_secs(10);
+        job.inputs = json!(1_000);
+        sandbox.run(Language::JavaScript, "a", job, &NoHost).await.unwrap();
+    }
+    let mut short = job("echo");
+    short.limits.time = Duration::from_millis(1);
+    sandbox.run(Language::JavaScript, "a", short, &NoHost).await.unwrap();
+    assert_eq!(worker_pid(&sandbox, "a").await, first);
 }

@@ -181,6 +181,7 @@ fn engine_options(config: &Config) -> anyhow::Result<Options> {
     };
     let mut options = Options::in_folder(config.data.clone(), seal);
     options.database = config.database_url.clone().map(Location::Postgres);
+    options.blobs = config.blob_location()?;
     options.sync = match config.database_sync {
         DatabaseSync::Disk => SyncMode::Disk,
         DatabaseSync::System => SyncMode::System,

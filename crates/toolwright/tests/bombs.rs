@@ -170,6 +170,43 @@ async fn server_answers_other_requests_while_bombs_are_executed() {
 }
 
 #[tokio::test]
+async fn server_answers_other_requests_while_records_are_validated() {
+    let server = Server::start();
+    let created = server.post("types", &json!({ "name": "Order", "jsonSchema": doubling_schema() })).await;
+    assert_eq!(created["name"], "Order", "{created}");
+    let body = json!({ "rootType": "Order", "entity": { "x": 1 } });
+    let save = || async {
+        let request = server.client.post(format!("{}/api/query/save", server.url)).bearer_auth(ADMIN_KEY).json(&body);
+        request.send().await.unwrap().json::<Value>().await.unwrap()
+    };
+    tokio::select! {
+        biased;
+        answers = join_all((0..BOMBS).map(|_| save())) => panic!("the bombs ended first: {answers:?}"),
+        status = server.health() => assert_eq!(status, 200),
+    }
+    let problem = save().await;
+    assert!(problem.to_string().contains("steps; use less data"), "{problem}");
+}
+
+#[tokio::test]
+async fn server_answers_other_requests_while_large_schemas_are_compiled() {
+    let server = Server::start();
+    let properties: Map<String, Value> = (0..20_000)
+        .map(|n| (format!("p{n}"), json!({ "type": "string", "pattern": format!("^[a-z]{{{}}}$", n % 50) })))
+        .collect();
+    let tool = |n: usize| {
+        let schema = json!({ "type": "object", "properties": properties });
+        echo(json!({ "refName": format!("t{n}"), "inputJsonSchema": schema }))
+    };
+    let tools: Vec<Value> = (0..BOMBS).map(tool).collect();
+    tokio::select! {
+        biased;
+        answers = join_all(tools.iter().map(|tool| server.post("tools", tool))) => panic!("the bombs ended first: {answers:?}"),
+        status = server.health() => assert_eq!(status, 200),
+    }
+}
+
+#[tokio::test]
 async fn mcp_message_with_too_many_nodes_is_rejected() {
     let server = Server::start();
     let body = format!(

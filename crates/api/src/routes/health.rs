@@ -13,7 +13,7 @@ pub(crate) async fn alive() -> &'static str {
     "ok"
 }
 
-/// Reports whether the server can serve requests: whether its database answers.
+/// Reports whether the server can serve requests: whether its database and its blob storage answer.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready", security(()),
     responses((status = 200, content_type = "text/plain")))]
 pub(crate) async fn ready(State(engine): State<AppState>) -> Result<&'static str, Problem> {

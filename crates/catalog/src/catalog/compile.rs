@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolwright_store::DocumentRef;
 use toolwright_tools::http::CompiledProvider;
-use toolwright_tools::{CompiledTool, Issues};
+use toolwright_tools::{CompiledTool, DefinitionIssue, Issues};
 use toolwright_types::{
     AgentDefinition, Document, DocumentKind, JsonSchema, PromptFragment, RealmScope, ToolDefinition,
     ToolProviderConfig, TypeDefinition, referenced_types, set_type_schema,
@@ -31,7 +31,9 @@ impl Catalog {
                 None => missing.push(name.clone()),
             }
         }
-        Ok(CompiledAgent::compile(document, &fragments).map(|agent| (agent, missing)))
+        let schema = document.body.response_schema.clone().unwrap_or_default();
+        let compiled = Box::pin(compile_sized(&[&schema], move || CompiledAgent::compile(document, &fragments))).await;
+        Ok(compiled.map(|agent| (agent, missing)))
     }
 
     async fn fragment(&self, realm: &RealmScope, name: &str) -> Result<Option<PromptFragment>, Unavailable> {
@@ -77,7 +79,10 @@ impl Catalog {
         };
         // Boxed, because few tools refer to entity types and the future is large.
         let missing = Box::pin(self.set_type_schemas(realm, &mut document.body)).await?;
-        let compiled = CompiledTool::compile(document, provider, &self.0.library);
+        let (input, output) = (document.body.effective_input_schema(), document.body.effective_output_schema());
+        let library = Arc::clone(&self.0.library);
+        let compile = move || CompiledTool::compile(document, provider, &library);
+        let compiled = Box::pin(compile_sized(&[&input, &output], compile)).await;
         Ok(compiled.map(|mut tool| {
             let warning =
                 |name: String| format!("no entity type `{name}` exists yet, so no value of its parameters is accepted");
@@ -143,12 +148,22 @@ impl Catalog {
     }
 }
 
-pub(super) fn load_type(document: Document<Value>) -> Result<CompiledType, Unavailable> {
+/// Compiles a definition with these schemas. If they are large, the compilation does not block the thread.
+pub(crate) async fn compile_sized<T: Send + 'static>(
+    schemas: &[&Value],
+    compile: impl FnOnce() -> Result<T, Issues> + Send + 'static,
+) -> Result<T, Issues> {
+    let compiled = toolwright_budget::run_sized(schemas, compile).await;
+    compiled.unwrap_or_else(|stopped| {
+        let message = format!("the definition cannot be compiled: {stopped}");
+        Err(Issues(vec![DefinitionIssue { path: String::new(), message }]))
+    })
+}
+
+pub(super) async fn load_type(document: Document<Value>) -> Result<CompiledType, Unavailable> {
     let invalid = |source: BoxError| Unavailable::new("a stored type is not valid in this release", source);
     let parsed: Result<Document<TypeDefinition>, _> = document.try_map(serde_json::from_value);
-    match parsed.map(CompiledType::compile) {
-        Ok(Ok((found, _))) => Ok(found),
-        Ok(Err(issues)) => Err(invalid(Box::new(issues))),
-        Err(error) => Err(invalid(Box::new(error))),
-    }
+    let document = parsed.map_err(|error| invalid(Box::new(error)))?;
+    let compiled = CompiledType::compile_large(document).await;
+    compiled.map(|(found, _)| found).map_err(|issues| invalid(Box::new(issues)))
 }

@@ -26,6 +26,7 @@ pub use cache::{ToolsetKey, Viewer};
 pub use versions::{Versioned, select_version};
 
 use self::cache::{DefinitionCache, NameKey, Tools, Types, normalized_name};
+pub(crate) use self::compile::compile_sized;
 use self::compile::load_type;
 use crate::agent::CompiledAgent;
 use crate::entity_type::CompiledType;
@@ -194,7 +195,7 @@ impl Catalog {
         let Some(document) = self.0.store.definitions(realm).get(DocumentKind::Type, &reference).await? else {
             return Ok(None);
         };
-        let found = Arc::new(load_type(document)?);
+        let found = Arc::new(load_type(document).await?);
         cache.types.insert(key, Arc::clone(&found));
         Ok(Some(found))
     }
@@ -206,8 +207,10 @@ impl Catalog {
             return Ok(found);
         }
         let documents = self.documents(realm, DocumentKind::Type).await?;
-        let found: Vec<_> =
-            documents.into_iter().map(|document| load_type(document).map(Arc::new)).collect::<Result<_, _>>()?;
+        let mut found = Vec::with_capacity(documents.len());
+        for document in documents {
+            found.push(Arc::new(load_type(document).await?));
+        }
         let found = Arc::new(found);
         cache.all_types.insert(realm.realm, Arc::clone(&found));
         Ok(found)

@@ -2,12 +2,16 @@
 
 pub mod field_schema;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use toolwright_expr::JsonPath;
 use toolwright_query::sql::SearchableField;
 use toolwright_query::{Field, InvalidField};
 use toolwright_tools::{DefinitionIssue, Issues, Schema, Violation};
 use toolwright_types::{Document, DocumentMeta, RecordLocation, TypeDefinition, TypeId};
+
+use crate::catalog::compile_sized;
 
 use self::field_schema::{FieldSchema, MANAGED, MANAGED_EXTERNAL, MANAGED_EXTERNAL_VERSIONED};
 
@@ -29,7 +33,7 @@ pub struct CompiledType {
     /// The definition as it is stored.
     pub definition: TypeDefinition,
     /// The compiled schema of the records.
-    pub schema: Schema,
+    pub schema: Arc<Schema>,
     /// The fields that have an index.
     pub searchable: Vec<SearchableField>,
     /// The relations to other types.
@@ -79,6 +83,7 @@ impl CompiledType {
         let (Some(schema), true) = (schema, issues.is_empty()) else { return Err(Issues(issues)) };
         let declares = |name: &str| source.get("properties").is_some_and(|properties| properties.get(name).is_some());
         let mentions = |name: &str| declares(name) || requires(&source, name);
+        let schema = Arc::new(schema);
         let checks_id = mentions("id");
         let checks_version = definition.records.is_some() && definition.is_versioned() && mentions("version");
         // An unsaved definition has no id. A placeholder is sufficient, because the type has no records yet.
@@ -87,6 +92,12 @@ impl CompiledType {
             Self { id, meta, definition, schema, searchable, relations, items, managed, checks_id, checks_version },
             warnings,
         ))
+    }
+
+    /// Like [`CompiledType::compile`]. The compilation of a large schema does not block the thread.
+    pub async fn compile_large(document: Document<TypeDefinition>) -> Result<(Self, Vec<String>), Issues> {
+        let schema = document.body.effective_schema();
+        Box::pin(compile_sized(&[&schema], move || Self::compile(document))).await
     }
 
     /// Returns the name of the type.
@@ -107,8 +118,9 @@ impl CompiledType {
     }
 
     /// Checks the fields of a record against the schema. Includes the id if the schema mentions it, and the version if
-    /// the schema mentions it and the version is a column of an external table. Returns all violations.
-    pub fn check(&self, id: Option<&str>, version: i64, body: &Map<String, Value>) -> Result<(), Vec<Violation>> {
+    /// the schema mentions it and the version is a column of an external table. Returns all violations. A long
+    /// validation does not block the thread.
+    pub async fn check(&self, id: Option<&str>, version: i64, body: &Map<String, Value>) -> Result<(), Vec<Violation>> {
         let mut candidate = body.clone();
         if let (true, Some(id)) = (self.checks_id, id) {
             candidate.insert("id".into(), id.into());
@@ -116,7 +128,7 @@ impl CompiledType {
         if self.checks_version {
             candidate.insert("version".into(), version.into());
         }
-        self.schema.check(&Value::Object(candidate))
+        self.schema.validate(Value::Object(candidate)).await.map(drop)
     }
 
     /// Returns the relation with this name.

@@ -62,7 +62,7 @@ impl Definition for TypeDefinition {
 
     async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
         let unsaved = Document::unsaved(self.ref_name.clone(), self.clone());
-        let mut warnings = match CompiledType::compile(unsaved) {
+        let mut warnings = match CompiledType::compile_large(unsaved).await {
             Ok((_, warnings)) => warnings,
             Err(issues) => return Ok(Err(issues)),
         };

@@ -14,21 +14,32 @@ use crate::names::NameTable;
 pub(super) struct StreamedCalls {
     protocol: Protocol,
     calls: Vec<ToolCall>,
+    /// The length of the strings in the arguments, in bytes.
+    bytes: usize,
 }
 
 impl StreamedCalls {
     pub(super) fn new(protocol: Protocol) -> Self {
-        Self { protocol, calls: Vec::new() }
+        Self { protocol, calls: Vec::new(), bytes: 0 }
     }
 
     /// Records a call. Google streams complete calls. For all other protocols, `genai` repeats a call each time its
     /// arguments grow.
     pub(super) fn record(&mut self, call: ToolCall) {
+        self.bytes += string_bytes(&call.fn_arguments);
         let existing = self.calls.iter_mut().find(|known| known.call_id == call.call_id);
         match existing.filter(|_| self.protocol != Protocol::Gemini) {
-            Some(known) => *known = call,
+            Some(known) => {
+                self.bytes -= string_bytes(&known.fn_arguments);
+                *known = call;
+            }
             None => self.calls.push(call),
         }
+    }
+
+    /// The length of the arguments so far, in bytes.
+    pub(super) fn argument_bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns the calls of the finished reply. `captured` are the calls that `genai` collected; `None` if the stream
@@ -41,6 +52,15 @@ impl StreamedCalls {
         let calls =
             if self.protocol == Protocol::Gemini { assign_unique_ids(calls) } else { remove_partial_duplicates(calls) };
         CompletedCalls { calls, streamed: self.calls }
+    }
+}
+
+fn string_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(string_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, field)| name.len() + string_bytes(field)).sum(),
+        _ => 0,
     }
 }
 
@@ -75,7 +95,7 @@ impl CompletedCalls {
         // stream ended early. In the first case, the streamed text is that JSON string.
         let raw = self.streamed.iter().find(|known| known.call_id == call.call_id);
         let raw = raw.and_then(|known| known.fn_arguments.as_str()).unwrap_or_default();
-        let parsed = [raw, text].map(|text| serde_json::from_str::<Value>(text).ok());
+        let parsed = [raw, text].map(|text| toolwright_budget::from_slice::<Value>(text.as_bytes()).ok());
         match parsed {
             [Some(value), _] if value.as_str() == Some(text) => Arguments::Json(value),
             [_, Some(value)] => Arguments::Json(value),

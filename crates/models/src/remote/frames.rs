@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
 use serde_json::Value;
+use toolwright_budget::LimitExceeded;
 
 use super::protocol::Protocol;
 
@@ -25,6 +26,8 @@ struct Observed {
     stop_message: Option<String>,
     /// The error object of a failed reply.
     failure: Option<Value>,
+    /// The limit that a frame exceeds.
+    exceeded: Option<LimitExceeded>,
 }
 
 impl FrameObserver {
@@ -57,6 +60,11 @@ impl FrameObserver {
         self.read(|observed| observed.failure.clone())
     }
 
+    /// The limit that a frame exceeds.
+    pub(super) fn exceeded(&self) -> Option<LimitExceeded> {
+        self.read(|observed| observed.exceeded)
+    }
+
     fn read<T>(&self, get: impl FnOnce(&Observed) -> T) -> T {
         get(&self.observed.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -76,6 +84,10 @@ impl FrameObserver {
 
 impl ChatFrameSink for FrameObserver {
     fn on_frame(&self, _stream: &FrameCtx, frame: RawFrameRef<'_>) {
+        if let Err(exceeded) = toolwright_budget::check(frame.data.as_bytes()) {
+            self.observed.lock().unwrap_or_else(PoisonError::into_inner).exceeded = Some(exceeded);
+            return;
+        }
         let Some(data) = Some(frame.data).filter(|data| self.is_relevant(data)) else {
             return;
         };

@@ -100,7 +100,7 @@ impl RemoteModel {
         let iden = ModelIden::new(self.target.adapter, self.target.model.as_str());
         let stream = self.client.exec_chat_stream(iden, chat_request, Some(&options)).await;
         let stream = stream.map_err(|error| self.convert_error(error))?.stream;
-        let collected = reply::collect(self.target.protocol, stream, sink).await;
+        let collected = reply::collect(self.target.protocol, stream, &observer, sink).await;
         let collected = collected.map_err(|error| self.convert_error(error))?;
         let names = NameTable::new(request);
         let mut reply = reply::build_reply(&self.target, collected, &observer, &names)?;

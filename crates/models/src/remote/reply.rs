@@ -14,7 +14,7 @@ use super::{Target, thinking};
 use crate::names::NameTable;
 use crate::{ErrorKind, ModelError, Sink};
 
-/// The maximum length of a reply's text and reasoning, in bytes.
+/// The maximum length of a reply's text, reasoning and arguments of calls, in bytes.
 const MAX_REPLY_BYTES: usize = 8 << 20;
 
 /// The content of a stream that has ended.
@@ -32,6 +32,7 @@ pub(super) struct CollectedStream {
 pub(super) async fn collect(
     protocol: Protocol,
     mut stream: ChatStream,
+    observer: &FrameObserver,
     sink: &mut dyn Sink,
 ) -> Result<CollectedStream, Error> {
     let mut collected = CollectedStream {
@@ -42,7 +43,7 @@ pub(super) async fn collect(
         deferred_error: None,
     };
     while let Some(event) = stream.next().await {
-        if collected.is_too_long() {
+        if collected.is_too_long() || observer.exceeded().is_some() {
             break;
         }
         match event {
@@ -82,7 +83,7 @@ pub(super) async fn collect(
 
 impl CollectedStream {
     fn is_too_long(&self) -> bool {
-        self.text.len() + self.reasoning.len() > MAX_REPLY_BYTES
+        self.text.len() + self.reasoning.len() + self.calls.argument_bytes() > MAX_REPLY_BYTES
     }
 }
 
@@ -95,6 +96,9 @@ pub(super) fn build_reply(
 ) -> Result<ModelReply, ModelError> {
     if let Some(failure) = observer.failure() {
         return Err(ModelError::from_event(target.provider, &failure));
+    }
+    if let Some(exceeded) = observer.exceeded() {
+        return Err(malformed(target, &format!("one of its frames is too large: {exceeded}")));
     }
     if collected.is_too_long() {
         return Err(malformed(target, "it must not exceed 8 MiB"));

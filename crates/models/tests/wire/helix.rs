@@ -62,3 +62,11 @@ async fn invalid_response_is_an_error() {
     assert_eq!(error.retry_after(), Some(std::time::Duration::from_secs(3)));
     assert!(error.message.contains("slow down") && !error.message.contains(KEY), "{error}");
 }
+
+#[tokio::test]
+async fn response_with_too_many_nodes_is_rejected() {
+    let body = json!({ "content": "x", "extra": vec![json!([]); 1_000_000] });
+    let (reply, _, _) = complete("helix", "r", MockResponse::status(200, body.to_string()), &user_request("hi")).await;
+    let error = reply.unwrap_err();
+    assert!(error.kind == toolwright_models::ErrorKind::Malformed && error.message.contains("JSON nodes"), "{error}");
+}

@@ -186,3 +186,22 @@ async fn endless_reply_is_aborted_at_the_size_limit() {
     let error = reply.unwrap_err();
     assert!(error.kind == toolwright_models::ErrorKind::Malformed && error.message.contains("8 MiB"), "{error}");
 }
+
+#[tokio::test]
+async fn endless_arguments_are_aborted_at_the_size_limit() {
+    let function = json!({"name": "get_weather", "arguments": "x".repeat(1 << 20)});
+    let megabyte = calls(json!([{"index": 0, "id": "call_1", "type": "function", "function": function}]));
+    let endless = MockResponse::stream(megabyte.repeat(10)).then_pause(std::time::Duration::from_secs(30));
+    let (reply, _, _) = complete("openai", "gpt-4o", endless, &user_request("hi")).await;
+    let error = reply.unwrap_err();
+    assert!(error.kind == toolwright_models::ErrorKind::Malformed && error.message.contains("8 MiB"), "{error}");
+}
+
+#[tokio::test]
+async fn frame_with_too_many_nodes_is_rejected() {
+    let frame = chunk(json!({"content": "x", "extra": vec![json!([]); 1_000_000]}));
+    let response = MockResponse::stream([frame, finish("stop"), DONE.to_owned()].concat());
+    let (reply, _, _) = complete("openai", "gpt-4o", response, &user_request("hi")).await;
+    let error = reply.unwrap_err();
+    assert!(error.kind == toolwright_models::ErrorKind::Malformed && error.message.contains("JSON nodes"), "{error}");
+}

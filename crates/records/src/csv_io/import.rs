@@ -193,7 +193,7 @@ impl Import {
                 }
                 None => SaveMode::Create,
             };
-            match self.records.prepare_change(&context, current, entity, mode) {
+            match self.records.prepare_change(&context, current, entity, mode).await {
                 Ok(change) => {
                     let id = change.id.clone().unwrap_or_default();
                     lines.push((line, id, change.replaces.is_none()));

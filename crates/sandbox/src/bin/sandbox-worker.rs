@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolwright_sandbox::{Host, Interpreter, Job, JobError, JobOutput, Limit, worker_main};
@@ -38,6 +39,25 @@ impl Interpreter for CommandInterpreter {
             "spin" => loop {
                 std::hint::spin_loop();
             },
+            "burn" => {
+                for _ in 0..4 {
+                    std::thread::spawn(|| {
+                        loop {
+                            std::hint::spin_loop();
+                        }
+                    });
+                }
+                output(host.call("lookup", Value::Null).unwrap_or_default())
+            }
+            // Uses processor time for a number of milliseconds.
+            "work" => {
+                let (started, wanted) =
+                    (std::time::Instant::now(), Duration::from_millis(job.inputs.as_u64().unwrap_or(0)));
+                while started.elapsed() < wanted {
+                    std::hint::spin_loop();
+                }
+                output(Value::Null)
+            }
             "limit" => Err(JobError::Limit { limit: Limit::Depth }),
             "allocate" => output(json!(allocate(job.inputs.as_u64()))),
             "crash" => std::process::abort(),

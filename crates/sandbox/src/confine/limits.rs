@@ -1,8 +1,10 @@
 //! Resource limits of a worker, and the file descriptors that it inherited.
 
 use std::io;
+use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::time::{ClockId, clock_gettime};
 
 use super::namespaces::SCRATCH_BYTES;
 use crate::{Language, WorkerConfig};
@@ -15,6 +17,10 @@ const MAX_OPEN_FILES: u64 = 64;
 /// The maximum number of threads. It applies only in a user namespace, where the threads of other workers are not
 /// counted.
 const MAX_THREADS: u64 = 64;
+
+/// The processor time of a job beyond its time limit, in seconds. The server kills a worker half a second after the
+/// limit, and the kernel counts whole seconds. `cpython_worker.py` has the same number.
+const CPU_HEADROOM_SECONDS: u64 = 2;
 
 /// The data size of a worker before it runs code. Memory that the allocator reserved earlier does not count against the
 /// job's limit.
@@ -59,6 +65,18 @@ pub(super) fn apply(config: &WorkerConfig, baseline: MemoryBaseline, own_user_na
 pub(crate) fn set_memory_limit(baseline: MemoryBaseline, memory: u64) -> nix::Result<()> {
     let (_, hard) = getrlimit(Resource::RLIMIT_DATA)?;
     setrlimit(Resource::RLIMIT_DATA, baseline.with_job_memory(memory).min(hard), hard)
+}
+
+/// Sets the limit on processor time for the next job, beyond the time that earlier jobs used. All threads count, also
+/// while the job waits for a host function, when the server does not measure its time.
+pub(crate) fn set_cpu_limit(time: Duration) -> nix::Result<()> {
+    let used = Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?);
+    let total = used.saturating_add(time);
+    let seconds =
+        total.as_secs().saturating_add(u64::from(total.subsec_nanos() > 0)).saturating_add(CPU_HEADROOM_SECONDS);
+    // Only the soft limit, because a hard limit could not be raised for the next job.
+    let (_, hard) = getrlimit(Resource::RLIMIT_CPU)?;
+    setrlimit(Resource::RLIMIT_CPU, seconds.min(hard), hard)
 }
 
 /// Closes all file descriptors except the pipes. The server may have inherited descriptors from its parent process and

@@ -14,7 +14,7 @@ mod syscalls;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use limits::{MemoryBaseline, set_memory_limit};
+pub(crate) use limits::{MemoryBaseline, set_cpu_limit, set_memory_limit};
 
 use crate::{Language, Mechanism, WorkerConfig};
 

@@ -232,6 +232,8 @@ fn memory() -> Vec<Attempt> {
         attempt("deeply nested code", "eval('(' * 5000 + ')' * 5000)", Expect::Raises(&["SyntaxError", "MemoryError"])),
         attempt("a decompression bomb", "import zlib\nx = zlib.compress(bytes(1 << 20) * 30)\nx = [zlib.decompress(x) for _ in range(100)]", MEMORY),
         attempt("many file descriptors", "x = [os.pipe() for _ in range(100_000)]", Expect::Raises(&["OSError"])),
+        attempt("duplicates of a descriptor", "n = 0\ntry:\n  while True: n = max(n, os.dup(0))\nexcept OSError as error: result = [n, error.errno]", Expect::Returns("[63, 24]")),
+        attempt("raise the limit on descriptors", "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))", Expect::Raises(&["ValueError"])),
     ]
 }
 
@@ -248,6 +250,9 @@ fn time() -> Vec<Attempt> {
         attempt("sleep", "time.sleep(3600)", TIME),
         attempt("a deadlock", "import threading\nx = threading.Lock()\nx.acquire()\nx.acquire()", TIME),
         attempt("threads that release the GIL", "import hashlib, threading\nfor _ in range(4): threading.Thread(target=lambda: hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)).start()\ntime.sleep(3600)", TIME),
+        attempt("raise the limit on processor time", "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (3600, 3600))", Expect::Raises(&["ValueError"])),
+        attempt("remove the limit on processor time", "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (-1, -1))", Expect::Raises(&["ValueError"])),
+        attempt("burn processor time in a child process", "if os.fork() == 0:\n  while True: pass", NOT_PERMITTED),
         attempt("blocking in C", "libc.pause()", TIME),
         attempt("stop itself", "os.kill(os.getpid(), signal.SIGSTOP)", TIME),
         attempt("an infinite loop in the last expression", "class X:\n  def __eq__(self, other):\n    while True: pass\nX() == 1", TIME),

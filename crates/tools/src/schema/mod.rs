@@ -4,6 +4,8 @@ mod meter;
 mod metering;
 mod references;
 
+use std::sync::Arc;
+
 use meter::metered;
 use serde::Serialize;
 use serde_json::Value;
@@ -62,6 +64,22 @@ impl Schema {
         match if self.has_meters { metered(MAX_STEPS, is_valid) } else { Ok(is_valid()) } {
             Ok(true) => Ok(()),
             Ok(false) => Err(violations(validator, value)),
+            Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
+        }
+    }
+
+    /// Like [`Schema::compile`]. The compilation of a large schema does not block the thread.
+    pub async fn compile_large(source: Value) -> Result<Self, Violation> {
+        let copy = source.clone();
+        let compiled = toolwright_budget::run_sized(&[&source], move || Self::compile(copy)).await;
+        compiled.map_err(|stopped| Violation::of_root(format!("the schema cannot be compiled: {stopped}")))?
+    }
+
+    /// Validates `value` and returns it, or the violations. A long validation does not block the thread, and stops when
+    /// the future is dropped.
+    pub async fn validate(self: &Arc<Self>, value: Value) -> Result<Value, Vec<Violation>> {
+        match toolwright_budget::run((Arc::clone(self), value), |(schema, value)| schema.check(value)).await {
+            Ok(((_, value), checked)) => checked.map(|()| value),
             Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
         }
     }
@@ -193,6 +211,19 @@ mod tests {
             assert!(violations[0].message.contains("at most 20000000 steps"), "{keyword} {violations:?}");
             assert_eq!(run(|| schema.check(&json!(1))), Err(Stopped::Exhausted), "the caller's operation stops too");
         }
+    }
+
+    #[tokio::test]
+    async fn only_long_validations_leave_the_thread() {
+        let schema = Arc::new(Schema::compile(doubling(60, "anyOf", json!({ "type": "string" }))).unwrap());
+        let first_poll = |value: Value| {
+            let mut validation = Box::pin(schema.validate(value));
+            std::future::poll_fn(move |cx| std::task::Poll::Ready(validation.as_mut().poll(cx)))
+        };
+        assert_eq!(first_poll(json!("a")).await, std::task::Poll::Ready(Ok(json!("a"))));
+        assert!(first_poll(json!(1)).await.is_pending());
+        let violations = schema.validate(json!(1)).await.unwrap_err();
+        assert!(violations[0].message.contains("at most 20000000 steps"), "{violations:?}");
     }
 
     fn run<T>(operation: impl FnOnce() -> T) -> Result<T, Stopped> {

@@ -23,6 +23,7 @@ use toolwright_machine::Limits;
 use toolwright_mcp::{CommandUser, HostPolicy, ProcessLimits};
 use toolwright_models::PriceList;
 use toolwright_records::GenerationSettings;
+use toolwright_runs::blobs::{BlobLocation, InvalidLocation};
 
 use crate::environment::Environment;
 use crate::listen::{ConnectionLimits, Deadlines};
@@ -41,6 +42,8 @@ pub(crate) struct Config {
     pub data: PathBuf,
     /// The URL of a Postgres database. If absent, the database is an SQLite file in `data`.
     pub database_url: Option<String>,
+    /// Where blobs are stored: `s3://BUCKET/PREFIX` or `file:///PATH`. If absent, the folder `blobs` in `data`.
+    pub blob_url: Option<String>,
     /// How durable a commit must be before it is acknowledged.
     pub database_sync: DatabaseSync,
     /// The URL of a Redis server for a result cache and rate limits shared by several servers.
@@ -106,6 +109,7 @@ impl Default for Config {
             bind: SocketAddr::from(([127, 0, 0, 1], 7411)),
             data: PathBuf::from("./toolwright-data"),
             database_url: None,
+            blob_url: None,
             database_sync: DatabaseSync::Disk,
             redis_url: None,
             restate_url: None,
@@ -171,12 +175,13 @@ pub(crate) struct Flags {
 
 /// Keys whose environment values are always strings. Without this list, an API key of digits would be parsed as a
 /// number.
-const STRING_KEYS: [&str; 18] = [
+const STRING_KEYS: [&str; 19] = [
     "admin_key",
     "seal_key",
     "egress_allow",
     "sqlite_folder",
     "database_url",
+    "blob_url",
     "redis_url",
     "data",
     "prices_file",
@@ -249,6 +254,14 @@ impl Config {
                     .with_context(|| format!("egress_allow must be a list of CIDRs such as `10.0.0.0/8`, got `{text}`"))
             })
             .collect()
+    }
+
+    /// Parses `blob_url`.
+    pub(crate) fn blob_location(&self) -> anyhow::Result<Option<BlobLocation>> {
+        self.blob_url
+            .as_deref()
+            .map(|url| url.parse().map_err(|error: InvalidLocation| anyhow::anyhow!("blob_url {error}")))
+            .transpose()
     }
 
     /// Returns the `Host` and `Origin` values that the MCP server accepts. If the server listens on loopback, the
@@ -384,6 +397,7 @@ impl Config {
         if path.starts_with("/api") || path.starts_with("/.well-known") {
             anyhow::bail!("mcp.path must not start with `/api` or `/.well-known`, got `{path}`");
         }
+        self.blob_location()?;
         self.egress_networks().map(drop)
     }
 }

@@ -1,5 +1,8 @@
 //! Stores payloads that are too large for an envelope. The id of a blob is derived from its content and its media type.
 
+mod bucket;
+mod location;
+
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -18,9 +21,18 @@ use toolwright_types::{Attachment, Image, Message, RealmScope};
 
 use toolwright_catalog::Unavailable;
 
+use bucket::Bucket;
+pub use location::{BlobLocation, InvalidLocation};
+
 /// Stores payloads, separately for each realm. Cheap to clone.
 #[derive(Clone)]
-pub struct BlobStore(Arc<LocalFileSystem>);
+pub struct BlobStore(Arc<Storage>);
+
+/// The storage behind a [`BlobStore`].
+enum Storage {
+    Folder(LocalFileSystem),
+    Bucket(Bucket),
+}
 
 /// A stored payload.
 #[derive(Debug)]
@@ -32,12 +44,26 @@ pub struct Blob {
 }
 
 impl BlobStore {
-    /// Stores blobs in a folder. The folder is created if it is missing.
-    pub fn in_folder(folder: &Path) -> Result<Self, Unavailable> {
-        let what = "the blob folder cannot be used";
-        create_private_folder(folder).map_err(|error| Unavailable::new(what, error))?;
-        let files = LocalFileSystem::new_with_prefix(folder).map_err(|error| Unavailable::new(what, error))?;
-        Ok(Self(Arc::new(files)))
+    /// Opens the store at this location. A folder is created if it is missing. A bucket is not contacted; see
+    /// [`BlobStore::check`]. `variable` returns the value of an environment variable.
+    pub fn open(location: BlobLocation, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Unavailable> {
+        let storage = match location {
+            BlobLocation::Folder(folder) => open_folder(&folder)
+                .map(Storage::Folder)
+                .map_err(|error| Unavailable::new("the blob folder cannot be used", error))?,
+            BlobLocation::Bucket { bucket, prefix } => Bucket::new(&bucket, prefix, variable)
+                .map(Storage::Bucket)
+                .map_err(|error| Unavailable::new("the configuration of the blob bucket is not valid", error))?,
+        };
+        Ok(Self(Arc::new(storage)))
+    }
+
+    /// Checks that the storage answers. A folder always does.
+    pub async fn check(&self) -> Result<(), Unavailable> {
+        match &*self.0 {
+            Storage::Folder(_) => Ok(()),
+            Storage::Bucket(bucket) => bucket.check().await.map_err(|error| Unavailable::new(NO_ANSWER, error)),
+        }
     }
 
     /// Returns the blob with this id in a realm, or `None` if the realm has no such blob.
@@ -45,13 +71,22 @@ impl BlobStore {
         let Some(content_type) = content_type_of(id) else {
             return Ok(None);
         };
-        let unavailable = |error| Unavailable::new("blob storage did not answer", error);
-        match self.0.get(&location(realm, id)).await {
-            Ok(found) => Ok(Some(Blob { content_type, bytes: found.bytes().await.map_err(unavailable)? })),
+        let location = location_of(realm, id);
+        let found = match &*self.0 {
+            Storage::Folder(folder) => read_file(folder, &location).await,
+            Storage::Bucket(bucket) => bucket.get(&location).await,
+        };
+        match found {
+            Ok(bytes) => Ok(Some(Blob { content_type, bytes })),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(unavailable(error)),
+            Err(error) => Err(Unavailable::new(NO_ANSWER, error)),
         }
     }
+}
+
+fn open_folder(folder: &Path) -> Result<LocalFileSystem, Box<dyn std::error::Error + Send + Sync>> {
+    create_private_folder(folder)?;
+    Ok(LocalFileSystem::new_with_prefix(folder)?)
 }
 
 /// Creates a folder that only its owner can access.
@@ -64,6 +99,8 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
 const MAX_CONTENT_TYPE_BYTES: usize = 100;
 /// The maximum size of all images in one model request, in bytes.
 const SHOWN_BYTES: usize = 15_000_000;
+/// The message of a storage that failed.
+const NO_ANSWER: &str = "blob storage did not answer";
 /// The URL path of blobs.
 const ROUTE: &str = "/api/v1/ai/blobs/";
 
@@ -100,20 +137,22 @@ impl BlobStore {
     }
 }
 
-impl BlobStore {
-    /// Writes a file that only its owner can access. The folder protects the file until its mode is set.
-    async fn put_private(
-        &self,
-        location: &path::Path,
-        bytes: Bytes,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let file = self.0.path_to_filesystem(location)?;
-        if let Some(folder) = file.parent() {
-            create_private_folder(folder)?;
-        }
-        self.0.put(location, bytes.into()).await?;
-        Ok(fs::set_permissions(&file, Permissions::from_mode(0o600))?)
+async fn read_file(folder: &LocalFileSystem, location: &path::Path) -> object_store::Result<Bytes> {
+    folder.get(location).await?.bytes().await
+}
+
+/// Writes a file that only its owner can access. The folder protects the file until its mode is set.
+async fn write_private_file(
+    files: &LocalFileSystem,
+    location: &path::Path,
+    bytes: Bytes,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let file = files.path_to_filesystem(location)?;
+    if let Some(folder) = file.parent() {
+        create_private_folder(folder)?;
     }
+    files.put(location, bytes.into()).await?;
+    Ok(fs::set_permissions(&file, Permissions::from_mode(0o600))?)
 }
 
 impl ports::BlobStorage for BlobStore {
@@ -126,9 +165,12 @@ impl ports::BlobStorage for BlobStore {
             payload.content_type = short_content_type(payload.content_type);
             let id = id_of(&payload);
             let bytes = payload.bytes.len();
-            let failed = |source| ports::PortError { port: "blob storage", source };
-            let stored = self.put_private(&location(realm, &id), payload.bytes).await;
-            stored.map_err(failed)?;
+            let location = location_of(realm, &id);
+            let stored = match &*self.0 {
+                Storage::Folder(files) => write_private_file(files, &location, payload.bytes).await,
+                Storage::Bucket(bucket) => bucket.put(&location, payload.bytes).await.map_err(Into::into),
+            };
+            stored.map_err(|source| ports::PortError { port: "blob storage", source })?;
             Ok(Attachment {
                 kind: payload.kind,
                 url: format!("{ROUTE}{id}"),
@@ -162,6 +204,6 @@ fn content_type_of(id: &str) -> Option<String> {
     String::from_utf8(decoded).ok().filter(|_| is_hash)
 }
 
-fn location(realm: &RealmScope, id: &str) -> path::Path {
+fn location_of(realm: &RealmScope, id: &str) -> path::Path {
     path::Path::from(format!("{}/{id}", realm.realm))
 }
