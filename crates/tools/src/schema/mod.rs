@@ -57,12 +57,20 @@ impl Schema {
 
     /// Validates `value`, or returns the violations. The work is limited: a value that needs more is rejected.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        self.try_check(value).map_err(|rejection| match rejection {
+            Rejection::Mismatch(violations) => violations,
+            Rejection::Unchecked(stopped) => vec![Violation::unchecked(stopped)],
+        })
+    }
+
+    /// Validates `value` as [`Schema::check`] does, and distinguishes a value that needs too much work.
+    pub fn try_check(&self, value: &Value) -> Result<(), Rejection> {
         let Some(validator) = &self.validator else { return Ok(()) };
         let is_valid = || validator.is_valid(value);
         match if self.has_meters { metered(MAX_STEPS, is_valid) } else { Ok(is_valid()) } {
             Ok(true) => Ok(()),
-            Ok(false) => Err(violations(validator, value)),
-            Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
+            Ok(false) => Err(Rejection::Mismatch(violations(validator, value))),
+            Err(stopped) => Err(Rejection::Unchecked(stopped)),
         }
     }
 
@@ -77,6 +85,24 @@ impl Schema {
         }
         filled.map(Value::Object)
     }
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.path.as_str() {
+            "" => f.write_str(&self.message),
+            path => write!(f, "{path}: {}", self.message),
+        }
+    }
+}
+
+/// Why a value is not accepted.
+#[derive(Debug)]
+pub enum Rejection {
+    /// The value violates the schema.
+    Mismatch(Vec<Violation>),
+    /// The check stopped before its end.
+    Unchecked(Stopped),
 }
 
 impl Violation {
