@@ -94,6 +94,7 @@ fn answer(source: &mut ByteSource<'_>, effect: &Effect) -> EventKind {
                 iteration: *iteration,
                 reply: Box::new(reply(source)),
                 schema_error: Some("no".into()),
+                answer_unchecked: false,
             },
             _ => EventKind::model_replied(*iteration, reply(source)),
         },

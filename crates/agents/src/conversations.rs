@@ -54,6 +54,8 @@ pub struct TurnWithCalls {
     pub tool_calls: Vec<ToolCallEntry>,
     /// For a tool result: the id that the model gave the call, and the tool.
     pub result_of: Option<(String, String)>,
+    /// For a tool result: the id of the call, as in the calls of the turn that requested it.
+    pub call_id: Option<CallId>,
 }
 
 impl From<toolwright_store::StoreError> for ConversationError {
@@ -205,6 +207,7 @@ fn join_calls(turns: Vec<(Turn, TurnBody)>, outputs: &HashMap<RunId, AgentOutput
         .map(|(turn, body)| TurnWithCalls {
             tool_calls: body.tool_calls.into_iter().map(|requested| call(turn.run, requested)).collect(),
             result_of: body.result_of.map(|(id, tool, _)| (id, tool)),
+            call_id: body.call_id,
             turn,
         })
         .collect()
@@ -260,10 +263,11 @@ mod tests {
         let result = |id: &str, failed| TurnBody {
             tool_calls: Vec::new(),
             result_of: Some((id.to_owned(), "find".to_owned(), failed)),
+            call_id: None,
         };
         let calls = ["a", "b", "c", "d"].map(call).into();
         let turns = vec![
-            (turn(run, "assistant", ""), TurnBody { tool_calls: calls, result_of: None }),
+            (turn(run, "assistant", ""), TurnBody { tool_calls: calls, ..TurnBody::default() }),
             (turn(run, "tool", "{\"n\":1}"), result("a", false)),
             (turn(run, "tool", "{\"n\":1} [note: truncated]"), result("b", false)),
             (turn(run, "tool", "{\"error\":{}}"), result("c", true)),

@@ -43,7 +43,12 @@ impl DelegateBackend {
             return Err(denied("too_deep", format!("agents may delegate at most {MAX_DELEGATION_DEPTH} levels deep")));
         }
         // The call has the permissions of the calling run, like the call to any tool.
-        let session = Session { principal: cx.principal.clone(), realm: cx.realm.clone(), hops: cx.hops };
+        let correlation = cx.caller.correlation_id.clone();
+        let session = Session {
+            hops: cx.hops,
+            correlation: correlation.clone(),
+            ..Session::new(cx.principal.clone(), cx.realm.clone())
+        };
         let refused = |error: super::StartError| denied("delegate", error.to_string());
         let agent = agents.find(&session, name).await.map_err(refused)?;
         agents.check_may_run(&session, &agent).map_err(refused)?;
@@ -68,6 +73,7 @@ impl DelegateBackend {
                     conversation: None,
                     session: cx.caller.session.clone(),
                     hops: cx.hops,
+                    correlation,
                 };
                 let task = attempt.input.get("task").and_then(Value::as_str).unwrap_or_default().to_owned();
                 let context = attempt.input.get("context").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);

@@ -191,6 +191,7 @@ impl Agents {
     /// policy and the limits.
     pub(super) fn reset_start(&self, start: &mut RunStart, agent: &CompiledAgent, origin: &RunOrigin, tools: &Toolset) {
         start.spec.run = origin.run;
+        start.correlation.clone_from(&origin.correlation);
         // The new run has no conversation and no parent run.
         (start.conversation, start.parent, start.parent_call) = (None, None, None);
         (start.owner, start.principal) = (origin.owner.1.clone(), origin.principal.name.to_string());

@@ -11,8 +11,8 @@ use toolwright_machine::{Limits, Policy};
 use toolwright_models::estimate_request_tokens;
 use toolwright_tools::Allowance;
 use toolwright_types::{
-    CallId, ConversationId, DocumentId as _, Message, ModelRequest, OfferedTool, Owner, Principal, RealmScope, RunId,
-    SideEffects, Timestamp, ToolUsagePlacement, UnknownOutcome,
+    CallId, ConversationId, CorrelationId, DocumentId as _, Message, ModelRequest, OfferedTool, Owner, Principal,
+    RealmScope, RunId, SideEffects, Timestamp, ToolUsagePlacement, UnknownOutcome,
 };
 
 use super::error::StartError;
@@ -36,6 +36,8 @@ pub(crate) struct RunOrigin {
     pub session: Option<String>,
     /// The number of Toolwright servers that the request has passed through.
     pub hops: u8,
+    /// The correlation id of the request that causes the run.
+    pub correlation: Option<CorrelationId>,
 }
 
 impl RunOrigin {
@@ -51,6 +53,7 @@ impl RunOrigin {
             conversation: None,
             session: None,
             hops: session.hops,
+            correlation: session.correlation.clone(),
         }
     }
 
@@ -167,6 +170,7 @@ impl Agents {
             durable,
             depth,
             hops: origin.hops,
+            correlation: origin.correlation.clone(),
             parent: origin.parent.as_ref().map(|parent| parent.start.spec.run),
             parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),
             conversation: origin.conversation,

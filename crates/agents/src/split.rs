@@ -78,6 +78,7 @@ impl Agents {
                 conversation: None,
                 session: origin.session.clone(),
                 hops: origin.hops,
+                correlation: origin.correlation.clone(),
             },
         })
     }

@@ -34,6 +34,7 @@ impl Agents {
             conversation: None,
             session: origin.session.clone(),
             hops: origin.hops,
+            correlation: origin.correlation.clone(),
         };
         let draft =
             self.draft_run(&summariser, summary_origin, serde_json::Map::new(), transcript(before, turns)).await;

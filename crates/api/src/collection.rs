@@ -12,10 +12,11 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get as on_get, post as on_post};
+use semver::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_catalog::Session;
-use toolwright_catalog::registry::{Definition, Registry, RegistryError};
+use toolwright_catalog::registry::{Definition, Registry, RegistryError, SavedDefinition};
 use toolwright_gram::Pattern;
 use toolwright_types::{DefinitionSource, Document};
 use utoipa::openapi::link::{Link, LinkBuilder};
@@ -90,6 +91,9 @@ pub struct DeletionView {
 pub(crate) struct GetParams {
     version: Option<String>,
     format: Option<String>,
+    /// Whether to check the definition again, as a save does.
+    #[serde(default)]
+    check: bool,
 }
 
 /// The page of a list of revisions.
@@ -175,11 +179,12 @@ where
     let view = || ("200", Some(schema_ref::<T::View>()));
     let reference = ("ref", ParameterIn::Path);
     let write_params = [reference.clone(), ("If-Match", ParameterIn::Header)];
-    let mut read_params = vec![reference, ("version", ParameterIn::Query)];
+    let mut read_params = vec![reference, ("version", ParameterIn::Query), ("check", ParameterIn::Query)];
     if T::HAS_GRAM {
         read_params.push(("format", ParameterIn::Query));
     }
     let get = operation::<T>(&format!("get{singular}"), &read_params, None, view())
+        .description(Some("`check=true` checks the definition again, as a save does: the response has `warnings`, or is 422 with the errors."))
         .summary(Some(match T::KIND.is_versioned() {
             true if T::HAS_GRAM => {
                 "Returns a definition: the requested version, or the highest active one. `format=gram` returns gram notation."
@@ -224,12 +229,10 @@ where
     T::View: ToSchema + Send,
 {
     let reference = ("ref", ParameterIn::Path);
-    let (parameters, summary) = match T::KIND.is_versioned() {
-        true => (vec![reference], "Lists the versions of a definition, highest first."),
-        false => (
-            vec![reference, ("limit", ParameterIn::Query), ("cursor", ParameterIn::Query)],
-            "Lists the revisions of a definition, newest first. Each write creates a revision.",
-        ),
+    let parameters = [reference, ("limit", ParameterIn::Query), ("cursor", ParameterIn::Query)];
+    let summary = match T::KIND.is_versioned() {
+        true => "Lists the versions of a definition, highest first. Without `limit`, all of them.",
+        false => "Lists the revisions of a definition, newest first. Each write creates a revision.",
     };
     let id = format!("list{}Versions", T::SINGULAR);
     let versions = operation::<T>(&id, &parameters, None, ("200", Some(page_ref::<T>()))).summary(Some(summary));
@@ -390,6 +393,10 @@ async fn get<T: Collection>(
         }
     }
     match engine.registry.get::<T>(&session, name, version).await {
+        Ok(document) if params.check => {
+            let warnings = engine.registry.recheck(&session, &document.body).await?;
+            Ok(views::saved(SavedDefinition { document, warnings }).into_response())
+        }
         Ok(document) => Ok(views::with_etag(document).into_response()),
         Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, name, version).await? {
             Some(view) => Ok(Json(view).into_response()),
@@ -422,12 +429,23 @@ async fn versions<T: Collection>(
     }
     let (name, requirement) = split_version::<T>(&name, None);
     let requirement = requirement.map(parse_requirement).transpose()?;
+    let last: Option<Version> = list_params::cursor(params.cursor.as_deref())?;
+    let limit = params.limit.map(|limit| list_params::limit(Some(limit))).transpose()?;
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let matches = |document: &Document<T>| {
         let version = document.body.version();
         requirement.as_ref().is_none_or(|requirement| version.is_some_and(|version| requirement.matches(version)))
+            && last.as_ref().is_none_or(|last| version.is_some_and(|version| version < last))
     };
     match engine.registry.versions::<T>(&session, name).await {
-        Ok(versions) => Ok(Json(PageView::complete(views(versions.into_iter().filter(matches).collect())))),
+        Ok(versions) => {
+            let mut page: Vec<Document<T>> = versions.into_iter().filter(matches).collect();
+            let more = page.len() > limit;
+            page.truncate(limit);
+            let next =
+                page.last().filter(|_| more).and_then(|document| document.body.version()).map(Version::to_string);
+            Ok(Json(PageView { items: views(page), next_cursor: next }))
+        }
         Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, name, None).await? {
             Some(view) => Ok(Json(PageView::complete(vec![view]))),
             None => Err(error.into()),

@@ -77,7 +77,12 @@ pub struct TurnView {
     /// The calls that the model requested, with their results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCallEntry>,
-    /// If the turn is the result of a call: the id that the model gave the call.
+    /// If the turn is the result of a call: the id of the call, which is `callId` of the entry in `toolCalls` of the turn
+    /// that requested it. Absent in turns of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// If the turn is the result of a call: the id that the model gave the call. Models may use an id twice; use `callId`
+    /// to find the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// If the turn is the result of a call: the tool that was called.
@@ -95,7 +100,7 @@ pub struct TurnView {
 }
 
 impl From<TurnWithCalls> for TurnView {
-    fn from(TurnWithCalls { turn, tool_calls, result_of }: TurnWithCalls) -> Self {
+    fn from(TurnWithCalls { turn, tool_calls, result_of, call_id }: TurnWithCalls) -> Self {
         let (tool_call_id, tool_ref) = result_of.unzip();
         Self {
             id: turn.id.to_string(),
@@ -103,6 +108,7 @@ impl From<TurnWithCalls> for TurnView {
             role: turn.role,
             content: turn.content,
             tool_calls,
+            call_id: call_id.map(|id| id.to_string()),
             tool_call_id,
             tool_ref,
             tokens_used: turn.tokens,

@@ -12,6 +12,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use toolwright_catalog::Session;
 use toolwright_catalog::identity::KeyWatch;
+use toolwright_types::CorrelationId;
 
 use crate::problem::{Code, Problem};
 use crate::request_log::SessionSlot;
@@ -34,7 +35,8 @@ impl FromRequestParts<AppState> for Caller {
             }
             None => None,
         };
-        let session = engine.identity.authenticate(key, realm).await?;
+        let mut session = engine.identity.authenticate(key, realm).await?;
+        session.correlation = parts.extensions.get::<CorrelationId>().cloned();
         if let Some(slot) = parts.extensions.get::<SessionSlot>() {
             slot.set(&session);
         }

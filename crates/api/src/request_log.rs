@@ -1,8 +1,12 @@
-//! A layer that gives an id to each request that has none, logs one line per request, and converts panics of handlers
-//! to responses.
+//! A layer that gives an id and a correlation id to each request that has none, logs one line per request, and converts
+//! panics of handlers to responses.
 //!
-//! The id is in the response and in all log lines of the request. The tracing span contains only the id, because a span
-//! is created for every request and must be cheap. All other data about the request is in its log line.
+//! Both ids are in the response. The request id is in all log lines of the request; the correlation id is in its own
+//! log line and in those of its runs. The tracing span contains only the request id, because a span is created for every
+//! request and must be cheap. All other data about the request is in its log line.
+//!
+//! An invalid id is replaced, not refused: a proxy may have set it, and it does not change what the request does. The
+//! response shows the id that is used.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -11,10 +15,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use pin_project_lite::pin_project;
 use toolwright_catalog::Session;
+use toolwright_types::{CorrelationId, DocumentId as _, RunId};
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Instrument;
@@ -23,6 +28,7 @@ use tracing::instrument::Instrumented;
 use crate::problem::{Code, Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 
 /// A layer that logs requests.
 #[derive(Debug, Clone, Copy)]
@@ -65,30 +71,45 @@ impl<S: Service<Request, Response = Response>> Service<Request> for LogService<S
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         let session_slot = SessionSlot::default();
+        let id = header_id(request.headers(), &REQUEST_ID).unwrap_or_else(new_id);
+        let correlation = header_id(request.headers(), &CORRELATION_ID).unwrap_or_else(|| id.clone());
         request.extensions_mut().insert(session_slot.clone());
+        request.extensions_mut().insert(correlation.clone());
         let request_log = RequestLog {
-            id: request.headers().get(REQUEST_ID).cloned().unwrap_or_else(new_id),
+            id,
+            correlation,
             method: request.method().clone(),
             uri: request.uri().clone(),
             started_at: Instant::now(),
             session_slot,
         };
-        let span = tracing::info_span!("request", id = request_log.id.to_str().ok());
+        let span = tracing::info_span!("request", id = request_log.id.as_str());
         ResponseFuture { inner: self.inner.call(request).instrument(span), request_log }
     }
 }
 
 /// Returns a random UUID. It is not a secret, so the thread-local random number generator is good enough.
-fn new_id() -> HeaderValue {
+fn new_id() -> CorrelationId {
     let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
     let mut text = uuid::Uuid::encode_buffer();
-    // INVARIANT: hexadecimal digits and hyphens are valid in a header.
-    HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)).unwrap_or(HeaderValue::from_static(""))
+    // INVARIANT: 36 hexadecimal digits and hyphens are a valid id.
+    id.hyphenated().encode_lower(&mut text).parse().unwrap_or_else(|_| CorrelationId::of_run(RunId::generate()))
+}
+
+/// Returns the id in a header. `None` if it is absent or invalid.
+fn header_id(headers: &HeaderMap, name: &HeaderName) -> Option<CorrelationId> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+fn header_value(id: &CorrelationId) -> HeaderValue {
+    // INVARIANT: visible ASCII characters are valid in a header.
+    HeaderValue::from_str(id.as_str()).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// The fields of the log line.
 struct RequestLog {
-    id: HeaderValue,
+    id: CorrelationId,
+    correlation: CorrelationId,
     method: Method,
     uri: Uri,
     started_at: Instant,
@@ -113,7 +134,7 @@ impl<F: Future<Output = Result<Response, E>>, E> Future for ResponseFuture<F> {
             Ok(response) => Some(ready!(response)?),
             Err(_) => None,
         };
-        let RequestLog { id, method, uri, started_at, session_slot } = &*this.request_log;
+        let RequestLog { id, correlation, method, uri, started_at, session_slot } = &*this.request_log;
         let _entered = this.inner.span().enter();
         let mut response = response.unwrap_or_else(|| {
             // A panic fails only this request. The server continues.
@@ -127,10 +148,13 @@ impl<F: Future<Output = Result<Response, E>>, E> Future for ResponseFuture<F> {
             principal = session.map(|session| session.principal.name.as_str()),
             realm = session.map(|session| session.realm.name.as_str()),
             status = response.status().as_u16(),
+            correlation = correlation.as_str(),
             micros = started_at.elapsed().as_micros(),
             "answered"
         );
-        response.headers_mut().entry(REQUEST_ID).or_insert_with(|| id.clone());
+        let headers = response.headers_mut();
+        headers.entry(REQUEST_ID).or_insert_with(|| header_value(id));
+        headers.entry(CORRELATION_ID).or_insert_with(|| header_value(correlation));
         Poll::Ready(Ok(response))
     }
 }

@@ -19,6 +19,10 @@ use toolwright_types::{RunId, RunStatus, SideEffects, Timestamp, TrialKind, Usag
 pub struct AgentResponseView {
     /// The id of the run.
     pub run_id: String,
+    /// The correlation id: from the header `X-Correlation-Id` of the request that started the run, otherwise the id of
+    /// that request. Child runs have the same, and HTTP, gRPC and MCP tools send it.
+    #[serde(default)]
+    pub correlation_id: String,
     /// The conversation, if the agent keeps one.
     pub conversation_id: Option<String>,
     /// The version of the agent that ran.
@@ -68,6 +72,7 @@ impl AgentResponseView {
             pins.unwrap_or_else(|_| snapshot.start.spec.pins.iter().map(|pin| (pin.name.clone(), None)).collect());
         let run_id = run.id().to_string();
         Self {
+            correlation_id: snapshot.start.correlation_id().to_string(),
             conversation_id: snapshot.start.conversation.map(|id| id.to_string()),
             agent_version: snapshot.start.agent_version.clone(),
             response,

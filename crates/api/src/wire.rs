@@ -12,6 +12,7 @@ pub use crate::routes::gram::{AppliedView, GramApplyView, MatchesView};
 pub use crate::routes::imports::{ImportView, ImportedView, SkippedOperationView};
 pub use crate::routes::journals::{RunDiffView, TrialCallView, TrialReplayView, TrialRepliesView, VerificationView};
 pub use crate::routes::keys::{IssuedKeyView, KeyView};
+pub use crate::routes::mcp_imports::{McpImportView, McpSkippedView, McpToolView};
 pub use crate::routes::query::{DeletedManyView, DeletedView, RecordCount, RecordPageView, SavedView};
 pub use crate::routes::realms::WhoView;
 pub use crate::routes::secrets::SecretView;

@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use toolwright_authz::{AccessDecision, Action, Authorizer, PolicyError, Resource, SecurityUri};
 use toolwright_tools::CompiledTool;
 use toolwright_tools::ports;
-use toolwright_types::{Principal, PrincipalId, RealmId, RealmScope, Role, ToolType};
+use toolwright_types::{CorrelationId, Principal, PrincipalId, RealmId, RealmScope, Role, ToolType};
 
 /// The maximum number of decisions in the cache.
 const DECISION_CACHE_SIZE: usize = 50_000;
@@ -22,12 +22,14 @@ pub struct Session {
     /// The number of Toolwright servers that the request has passed through. It stops calls that call themselves over
     /// MCP.
     pub hops: u8,
+    /// The correlation id of the request. `None` if no request caused the session.
+    pub correlation: Option<CorrelationId>,
 }
 
 impl Session {
     /// Creates the session of a request that comes directly from a client.
     pub fn new(principal: Arc<Principal>, realm: Arc<RealmScope>) -> Self {
-        Self { principal, realm, hops: 0 }
+        Self { principal, realm, hops: 0, correlation: None }
     }
 }
 

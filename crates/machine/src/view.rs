@@ -1,6 +1,8 @@
 //! Views of an agent's outputs in the formats of other APIs. Every view is computed from [`AgentOutputs`]; none is
 //! stored.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::{CallId, CallSource, ErrorCode, ResponseFormat, ToolEnvelope};
@@ -70,6 +72,45 @@ pub struct AgentToolCall {
     /// The final result as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_json: Option<String>,
+}
+
+/// The status of a call in the format of the tool service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ToolResultStatus {
+    /// The call succeeded.
+    Success,
+    /// The call failed for a reason that no other status names.
+    Error,
+    /// The tool did not respond in time.
+    Timeout,
+    /// A policy, a limit or a missing permission does not allow the call.
+    PermissionDenied,
+    /// The input does not match the tool's schema.
+    ValidationError,
+}
+
+/// The result of a call as the tool service shows it: a view of the envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// The tool.
+    pub tool_ref: String,
+    /// The status.
+    pub status: ToolResultStatus,
+    /// The output; null if the call failed.
+    pub data: Value,
+    /// The error message; null if the call succeeded.
+    pub error_message: Option<String>,
+    /// The status of the last HTTP response of the upstream, if any.
+    pub http_status: Option<u16>,
+    /// The duration in milliseconds.
+    pub duration_ms: u64,
+    /// Selected headers of the upstream's response, by their lower-case names, such as `link` and `x-total-count`. Also
+    /// `callId`, `version` and, if the call failed, `errorCode` and `reason`.
+    pub metadata: BTreeMap<String, String>,
 }
 
 /// One entry of `toolCalls` in an agent response. It has the fields of [`ToolInvocation`] and of [`AgentToolCall`].
@@ -160,6 +201,46 @@ impl From<&ToolEnvelope> for InvocationStatus {
         }
         let never_started = detail("started").and_then(Value::as_bool) == Some(false);
         if never_started { InvocationStatus::Skipped } else { InvocationStatus::Error }
+    }
+}
+
+impl From<ErrorCode> for ToolResultStatus {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::ValidationError => ToolResultStatus::ValidationError,
+            ErrorCode::Timeout => ToolResultStatus::Timeout,
+            ErrorCode::PolicyDenied => ToolResultStatus::PermissionDenied,
+            // A secret that is missing or that the upstream rejected is not a decision about the caller.
+            ErrorCode::AuthRequired
+            | ErrorCode::RateLimit
+            | ErrorCode::ProviderError
+            | ErrorCode::NetworkError
+            | ErrorCode::SandboxError
+            | ErrorCode::Unknown => ToolResultStatus::Error,
+        }
+    }
+}
+
+impl From<&ToolEnvelope> for ToolResult {
+    fn from(envelope: &ToolEnvelope) -> Self {
+        let error = envelope.error.as_ref();
+        let mut metadata = envelope.metadata.headers.clone();
+        metadata.insert("callId".to_owned(), envelope.call_id.to_string());
+        metadata.insert("version".to_owned(), envelope.version.clone());
+        if let Some(error) = error {
+            metadata.insert("errorCode".to_owned(), error.code.to_string());
+            let reason = error.details.as_ref().and_then(|details| details.get("reason")?.as_str());
+            metadata.extend(reason.map(|reason| ("reason".to_owned(), reason.to_owned())));
+        }
+        Self {
+            tool_ref: envelope.name.clone(),
+            status: error.map_or(ToolResultStatus::Success, |error| error.code.into()),
+            data: envelope.output.clone(),
+            error_message: error.map(|error| error.message.clone()),
+            http_status: envelope.metadata.http_status,
+            duration_ms: envelope.t_end.millis_since(envelope.t_start),
+            metadata,
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod bridge;
 mod client;
+mod correlation;
 mod fixtures;
 mod hops;
 mod login;

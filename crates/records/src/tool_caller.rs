@@ -28,7 +28,8 @@ impl ToolCaller {
             Some(parent) => self.executor.read_nested(parent, request).await,
             None => {
                 let (realm, principal) = (session.realm.clone(), session.principal.clone());
-                let cx = CallContext::direct(realm, principal, RunId::generate());
+                let mut cx = CallContext::direct(realm, principal, RunId::generate());
+                cx.caller.correlation_id.clone_from(&session.correlation);
                 self.executor.read_nested(&cx, request).await
             }
         }

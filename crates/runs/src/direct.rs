@@ -23,7 +23,7 @@ use toolwright_tools::{
     UpdateSender,
 };
 use toolwright_types::{
-    CallId, DocumentId, ErrorCode, Owner, RealmScope, RunId, Surface, Timestamp, ToolEnvelope, ToolError,
+    CallId, CorrelationId, DocumentId, ErrorCode, Owner, RealmScope, RunId, Surface, Timestamp, ToolEnvelope, ToolError,
 };
 use tracing::Instrument;
 
@@ -91,6 +91,8 @@ impl Runs {
         let mut context = CallContext::direct(realm, principal, RunId::generate());
         context.surface = surface;
         context.hops = session.hops;
+        let correlation = session.correlation.clone();
+        context.caller.correlation_id = Some(correlation.unwrap_or_else(|| CorrelationId::of_run(context.run)));
         context.cancel = self.0.stop.child_token();
         context
     }

@@ -38,6 +38,8 @@ enum LoopEnd {
 impl Driver {
     /// Drives the run until it ends or is suspended.
     pub(crate) async fn run(mut self) {
+        let correlation = self.core.start.correlation_id();
+        tracing::Span::current().record("correlation", correlation.as_str());
         match self.run_loop().await {
             Ok(LoopEnd::Suspended) => {}
             Ok(LoopEnd::Stopped) => self.reject_commands(|| Unavailable::new("the server is stopping", "no driver")),

@@ -19,7 +19,7 @@ use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::{
     Allowance, CallContext, CallOutcome, CallRequest, CallResources, CallSequence, CallerInfo, CompiledTool, Executor,
-    Preparation, ReadyCall, Schema, UpdateSender,
+    Preparation, ReadyCall, Rejection, Schema, UpdateSender, Violation,
 };
 use toolwright_types::{
     CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, Owner, Principal, RealmScope, ResolvedInput,
@@ -99,8 +99,12 @@ impl RunExecutor {
         };
         EffectOutcome::Event(match replied {
             Ok(reply) => {
-                let schema_error = self.answer_error(&request.response_format, &reply).await;
-                EventKind::ModelReplied { iteration, reply: Box::new(reply), schema_error }
+                let (schema_error, answer_unchecked) = match self.check_answer(&request.response_format, &reply).await {
+                    Ok(()) => (None, false),
+                    Err(AnswerError::Mismatch(why)) => (Some(why), false),
+                    Err(AnswerError::Unchecked(why)) => (Some(why), true),
+                };
+                EventKind::ModelReplied { iteration, reply: Box::new(reply), schema_error, answer_unchecked }
             }
             Err(error) => EventKind::ModelFailed {
                 iteration,
@@ -319,21 +323,36 @@ impl RunExecutor {
         self.tools.offered_by_name(tools.filter_map(|tool| tool.get("name")?.as_str()))
     }
 
-    /// Why an answer does not match the requested response format; `None` if it matches. A reply that is empty,
-    /// is truncated, is a refusal or requests tool calls is not checked, because it is not an answer.
-    async fn answer_error(&self, format: &ResponseFormat, reply: &ModelReply) -> Option<String> {
+    /// Checks that an answer matches the requested response format. A reply that is empty, is truncated, is a refusal or
+    /// requests tool calls is not checked, because it is not an answer.
+    async fn check_answer(&self, format: &ResponseFormat, reply: &ModelReply) -> Result<(), AnswerError> {
         let is_answer = reply.tool_calls.is_empty() && reply.stop == StopReason::EndTurn;
         if *format == ResponseFormat::Text || !is_answer || reply.content.trim().is_empty() {
-            return None;
+            return Ok(());
         }
         let value: Value = match toolwright_budget::parse(reply.content.clone().into()).await {
             Ok(value) => value,
-            Err(JsonError::Malformed(error)) => return Some(format!("it is not JSON ({error})")),
-            Err(error) => return Some(error.to_string()),
+            Err(JsonError::Malformed(error)) => return Err(AnswerError::Mismatch(format!("it is not JSON ({error})"))),
+            Err(error) => return Err(AnswerError::Mismatch(error.to_string())),
         };
-        let violations = self.answer.as_ref()?.validate(value).await.err()?;
-        violations.first().map(|violation| format!("{}: {}", violation.path, violation.message))
+        let Some(schema) = &self.answer else { return Ok(()) };
+        schema.try_validate(value).await.map(drop).map_err(|rejection| match rejection {
+            Rejection::Mismatch(violations) => {
+                AnswerError::Mismatch(violations.first().map(Violation::to_string).unwrap_or_default())
+            }
+            Rejection::Unchecked(stopped) => {
+                AnswerError::Unchecked(format!("the answer cannot be checked against `responseSchema`: {stopped}"))
+            }
+        })
     }
+}
+
+/// Why an answer is not accepted.
+enum AnswerError {
+    /// The answer does not match the response format. The model may answer again.
+    Mismatch(String),
+    /// The answer could not be checked.
+    Unchecked(String),
 }
 
 impl EffectExecutor for RunExecutor {
@@ -390,6 +409,7 @@ pub(crate) fn call_context(start: &RunStart, scope: RunScope, tools: &Arc<Toolse
         owner,
         surface: Surface::Tool,
         caller: CallerInfo {
+            correlation_id: Some(start.correlation_id()),
             agent: (!start.direct).then(|| start.subject.clone()),
             conversation: start.conversation.map(|id| id.to_string()),
             session: start.session.clone(),

@@ -34,7 +34,7 @@ impl DriverHost for Inner {
     }
 
     fn spawn(&self, run: RunId, task: BoxFuture<'static, ()>) {
-        self.drivers.spawn(task.instrument(tracing::info_span!("run", %run)));
+        self.drivers.spawn(task.instrument(tracing::info_span!("run", %run, correlation = tracing::field::Empty)));
     }
 
     fn load_run<'a>(

@@ -37,6 +37,6 @@ impl PredefinedRun {
         spec.limits = Limits { max_iterations: calls.saturating_add(1), max_tool_calls: calls, ..Limits::platform() };
         spec.predefined_calls = self.plan;
         let start = RunStart::new(self.subject, self.definition_hash, session.principal.name.as_str(), spec);
-        RunStart { durable: self.durable, hops: session.hops, ..start }
+        RunStart { durable: self.durable, hops: session.hops, correlation: session.correlation.clone(), ..start }
     }
 }

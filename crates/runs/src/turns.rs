@@ -1,5 +1,7 @@
 //! Converts the messages of a run into the turns that the run adds to its conversation.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_machine::agent::AgentRun;
@@ -18,6 +20,9 @@ pub struct TurnBody {
     /// For a tool result: the id of the call, the name of the tool, and whether the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<(String, String, bool)>,
+    /// For a tool result: the id of the call's envelope. Absent in turns of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
 }
 
 /// A call that the assistant requested, with its id in the run.
@@ -91,13 +96,14 @@ fn content_of(message: &Message, envelopes: &mut OpenEnvelopes<'_>) -> (&'static
         Message::Assistant { content, tool_calls, .. } => {
             let calls =
                 tool_calls.iter().map(|call| TurnCall { call_id: envelopes.take(call), requested: call.clone() });
-            let body = TurnBody { tool_calls: calls.collect(), result_of: None };
+            let body = TurnBody { tool_calls: calls.collect(), ..TurnBody::default() };
             ("assistant", content.clone(), if tool_calls.is_empty() { None } else { Some(body) })
         }
         // Images are not stored in turns. They remain in the run that used them.
         Message::Tool { id, name, content, is_error, images: _ } => {
             let result_of = Some((id.clone(), name.clone(), *is_error));
-            ("tool", content.clone(), Some(TurnBody { tool_calls: Vec::new(), result_of }))
+            let call_id = envelopes.found.get(id).cloned();
+            ("tool", content.clone(), Some(TurnBody { tool_calls: Vec::new(), result_of, call_id }))
         }
     }
 }
@@ -109,12 +115,15 @@ struct OpenEnvelopes<'a> {
     open: Vec<&'a ToolEnvelope>,
     /// The number of calls of the run.
     calls: u64,
+    /// The ids of the envelopes that were found, by the id that the model gave the call. A later call with the same id
+    /// replaces an earlier one, as its result follows later.
+    found: HashMap<String, CallId>,
 }
 
 impl<'a> OpenEnvelopes<'a> {
     fn of(run: &'a AgentRun) -> Self {
         let open = run.envelopes_in_request_order();
-        Self { calls: open.len() as u64, open }
+        Self { calls: open.len() as u64, open, found: HashMap::new() }
     }
 
     /// Returns the id of the envelope that belongs to a request, and removes the envelope. Requests must be passed in
@@ -126,7 +135,9 @@ impl<'a> OpenEnvelopes<'a> {
         let by_name = |envelope: &&ToolEnvelope| envelope.name.eq_ignore_ascii_case(&requested.name);
         let found = self.open.iter().position(|envelope| by_name(envelope) && is_result(envelope));
         let found = found.or_else(|| self.open.iter().position(is_result))?;
-        Some(self.open.remove(found).call_id.clone())
+        let call_id = self.open.remove(found).call_id.clone();
+        self.found.insert(requested.id.clone(), call_id.clone());
+        Some(call_id)
     }
 
     fn is_result(&self, envelope: &ToolEnvelope, input: &Value) -> bool {
@@ -174,7 +185,7 @@ mod tests {
             envelope("other", a.clone(), 0, None),
             envelope("find", c.clone(), 0, Some(edited)),
         ];
-        let mut open = OpenEnvelopes { calls: 4, open: envelopes.iter().collect() };
+        let mut open = OpenEnvelopes { calls: 4, open: envelopes.iter().collect(), found: HashMap::new() };
         let mut take = |name: &str, input: &Value| open.take(&requested(name, input.clone()));
         for (name, input, expected) in [
             ("other", &a, Some(2)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use toolwright_types::{Owner, Principal, RealmScope, RunId, RunStatus, Surface};
+use toolwright_types::{CorrelationId, Owner, Principal, RealmScope, RunId, RunStatus, Surface};
 
 /// The context that all calls of one run share.
 #[derive(Debug, Clone)]
@@ -133,8 +133,8 @@ pub struct Allowance {
 /// Data about the caller of a call, in addition to the principal. [`CallContext::direct`] leaves all fields empty.
 #[derive(Debug, Clone, Default)]
 pub struct CallerInfo {
-    /// The correlation id, which all calls caused by one external request share.
-    pub correlation_id: Option<String>,
+    /// The correlation id, which all calls caused by one external request share. Backends send it to other systems.
+    pub correlation_id: Option<CorrelationId>,
     /// The trace that the call belongs to.
     pub trace_id: Option<String>,
     /// The agent that calls.

@@ -36,7 +36,7 @@ pub use failure::ToolFailure;
 pub use function_backend::FunctionBackend;
 pub use issues::{DefinitionIssue, Issues};
 pub use library::{FunctionBindError, Library};
-pub use schema::{Schema, Violation};
+pub use schema::{Rejection, Schema, Violation};
 pub use search::SearchIndex;
 pub use subsumption::{SchemaMismatch, check_accepts};
 pub use tool::{DynTool, FunctionTool, Tool, ToolCx, ToolSpec, TypedTool};

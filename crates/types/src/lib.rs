@@ -5,6 +5,7 @@
 
 mod agent;
 pub mod clock;
+mod correlation;
 mod document;
 mod drift;
 mod entity;
@@ -29,6 +30,7 @@ pub use agent::{
     MemoryStrategy, ModelChoice, PromptFragment, SplitMode, ToolUsagePlacement, TrafficSplit, UnknownOutcome,
 };
 pub use clock::{Clock, SystemClock, Timestamp};
+pub use correlation::{CorrelationId, InvalidCorrelationId};
 pub use document::{Document, DocumentKind, DocumentMeta, MANAGED_FIELDS};
 pub use drift::{DifferenceKind, SchemaDifference};
 pub use entity::{GENERATED_CATEGORY, Operation, RecordLocation, Relation, RestRecords, SqlRecords, TypeDefinition};

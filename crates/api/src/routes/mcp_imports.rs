@@ -38,30 +38,33 @@ pub(crate) struct McpImportBody {
 }
 
 /// The result of an import.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct McpImportView {
+pub struct McpImportView {
     /// The provider of the tools.
-    provider_ref: String,
+    pub provider_ref: String,
     /// The new tools.
-    imported: Vec<McpToolView>,
+    pub imported: Vec<McpToolView>,
     /// The tools that were not imported.
-    skipped: Vec<McpSkippedView>,
+    pub skipped: Vec<McpSkippedView>,
 }
 
 /// The name of a tool.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct McpToolView {
-    ref_name: String,
+pub struct McpToolView {
+    /// The name.
+    pub ref_name: String,
 }
 
 /// A tool that was not imported, with the reason.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct McpSkippedView {
-    ref_name: String,
-    reason: String,
+pub struct McpSkippedView {
+    /// The name.
+    pub ref_name: String,
+    /// The reason.
+    pub reason: String,
 }
 
 /// The result of a discovery.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::RegistryError;
 use toolwright_gram::Pattern;
+use toolwright_machine::view::ToolResult;
 use toolwright_notation::write_tool;
 use toolwright_runs::DirectOutcome;
 use toolwright_tools::export::{ExportFormat, export as export_tool};
@@ -19,7 +20,7 @@ use toolwright_tools::{CallRequest, CompiledTool, Violation};
 use toolwright_types::{RunStatus, ToolDefinition, ToolEnvelope};
 
 use crate::collection::Collection;
-use crate::extract::{Caller, JsonBody, PathName, PathPair};
+use crate::extract::{Caller, JsonBody, PathName, PathPair, QueryParams};
 use crate::problem::{Code, FieldError, Problem};
 use crate::run_views::ClientActionView;
 use crate::state::AppState;
@@ -121,6 +122,46 @@ pub(crate) fn parse_requirement(text: &str) -> Result<VersionReq, Problem> {
 /// The header with the run id of a direct call.
 const RUN_ID_HEADER: &str = "x-run-id";
 
+/// The query parameters of a call.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExecuteParams {
+    /// The format of the result of a call that has ended: `envelope`, which is the default, or `result`, which is a view
+    /// of the envelope with fewer fields. The 202 of a client tool does not depend on it.
+    #[serde(default)]
+    #[param(inline)]
+    view: ResultFormat,
+}
+
+/// The formats of the result of a call.
+#[derive(Default, Clone, Copy, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ResultFormat {
+    #[default]
+    Envelope,
+    Result,
+}
+
+/// The result of a call that has ended.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub(crate) enum CallResult {
+    /// With `view=envelope`.
+    Envelope(Box<ToolEnvelope>),
+    /// With `view=result`.
+    Result(ToolResult),
+}
+
+impl CallResult {
+    fn new(envelope: Box<ToolEnvelope>, format: ResultFormat) -> Self {
+        match format {
+            ResultFormat::Envelope => Self::Envelope(envelope),
+            ResultFormat::Result => Self::Result(ToolResult::from(&*envelope)),
+        }
+    }
+}
+
 /// A direct call that waits for its client.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -135,12 +176,13 @@ pub struct AwaitingClientView {
 
 /// Calls a tool. The response is an envelope, even if the tool failed or the call was rejected.
 #[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/execute", tag = TAG, operation_id = "executeTool", request_body = ExecuteBody,
-    params(("ref" = String, Path)),
-    responses((status = 200, body = ToolEnvelope), (status = 202, body = AwaitingClientView)))]
+    params(("ref" = String, Path), ExecuteParams),
+    responses((status = 200, body = CallResult), (status = 202, body = AwaitingClientView)))]
 pub(crate) async fn execute(
     State(engine): State<AppState>,
     Caller(session): Caller,
     PathName(reference): PathName,
+    QueryParams(ExecuteParams { view }): QueryParams<ExecuteParams>,
     JsonBody(body): JsonBody<ExecuteBody>,
 ) -> Result<Response, Problem> {
     let (tool, version) = body.target(&reference)?;
@@ -150,7 +192,7 @@ pub(crate) async fn execute(
     let run_id = run.to_string();
     let run_header = [(RUN_ID_HEADER, run_id.clone())];
     match outcome {
-        DirectOutcome::Done(envelope) => Ok((run_header, Json(envelope)).into_response()),
+        DirectOutcome::Done(envelope) => Ok((run_header, Json(CallResult::new(envelope, view))).into_response()),
         DirectOutcome::Waiting(snapshot) => {
             let pending = snapshot.run.pending_client_actions().into_iter();
             let client_actions = pending.map(|action| ClientActionView::new(&run_id, action)).collect();

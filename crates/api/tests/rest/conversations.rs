@@ -63,6 +63,10 @@ async fn conversation_stores_the_turns_of_all_its_runs(server: Server) {
         (&json!("look"), &json!({ "at": "one" }), &json!({ "at": "one" }), &json!("SUCCESS"))
     );
     assert!(call["callId"].as_str().unwrap().starts_with("call_") && call["durationMs"].is_u64(), "{call}");
+    for request in [1, 5, 9] {
+        let (requested, result) = (&turns[request]["toolCalls"][0]["callId"], &turns[request + 1]);
+        assert_eq!(&result["callId"], requested, "a result names the call: {result}");
+    }
     assert_eq!((&turns[0]["runId"], &turns[11]["runId"]), (&first["runId"], &third["runId"]));
     assert_eq!(
         (&conversation["turnCount"], &conversation["agentRef"], &conversation["status"]),

@@ -19,7 +19,8 @@ crate::on_sqlite!(
     direct_write_can_be_undone,
     run_list_filters_by_kind_tool_and_agent,
     direct_call_cannot_be_forked,
-    client_disconnect_cancels_a_read_but_not_a_write
+    client_disconnect_cancels_a_read_but_not_a_write,
+    result_of_a_call_is_returned_as_a_view_of_its_envelope
 );
 
 async fn execute(server: &Server, tool: &str, input: Value) -> Response {
@@ -245,4 +246,34 @@ async fn refused_call_is_journaled_without_its_input(server: Server) {
         let replayed = server.send(replay.header("content-type", "application/jsonl")).await.expect(200);
         assert_eq!(replayed["identical"], true, "{replayed}");
     }
+}
+
+async fn result_of_a_call_is_returned_as_a_view_of_its_envelope(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    let more = json!({ "inputJsonSchema": schema, "outputJsonSchema": {} });
+    server.define_http_tool("look", &faults.base_url(), "/echo", more.clone()).await;
+    server.define_http_tool("fail", &faults.base_url(), "/status/404", more).await;
+    let result = async |tool: &str, input: Value| {
+        server.post(&format!("tools/{tool}/execute?view=result"), json!({ "input": input })).await
+    };
+    let answer = result("look", json!({ "n": 1 })).await;
+    let (run, done) = (run_id(&answer), answer.expect(200));
+    let envelope = envelopes(&get_run(&server, &run).await).remove(0);
+    assert_eq!(
+        done,
+        json!({ "toolRef": "look", "status": "SUCCESS", "data": envelope["output"], "errorMessage": null, "httpStatus": 200,
+            "durationMs": done["durationMs"], "metadata": { "content-type": "application/json", "callId": envelope["call_id"],
+            "version": "1.0.0" } })
+    );
+    let failed = result("fail", json!({})).await.expect(200);
+    assert_eq!((&failed["status"], &failed["httpStatus"]), (&json!("ERROR"), &json!(404)), "{failed}");
+    assert_eq!((&failed["data"], &failed["metadata"]["errorCode"]), (&Value::Null, &json!("PROVIDER_ERROR")));
+    let invalid = result("look", json!({ "n": "one" })).await.expect(200);
+    assert_eq!(invalid["status"], "VALIDATION_ERROR", "{invalid}");
+    assert!(!invalid["errorMessage"].as_str().unwrap().is_empty());
+    server.post("tools/look/execute?view=short", json!({})).await.problem(400, "invalid-request");
+    server.define_echo("open", json!({ "sideEffects": "reads", "isToolFullyExecutedOnServer": false })).await;
+    assert_eq!(result("open", json!({})).await.expect(202)["status"], "AWAITING_CLIENT");
+    faults.shutdown().await;
 }

@@ -14,6 +14,7 @@ mod bad_input;
 mod calls;
 mod contract;
 mod conversations;
+mod correlation;
 mod csv;
 mod definitions;
 mod delegates;

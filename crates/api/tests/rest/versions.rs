@@ -13,7 +13,9 @@ crate::on_sqlite!(
     tools_of_an_agent_show_their_life_cycle_status,
     run_shows_the_version_of_its_agent,
     run_of_a_blocked_version_cannot_be_forked,
-    delete_of_one_version_is_rejected
+    delete_of_one_version_is_rejected,
+    versions_are_listed_in_pages,
+    stored_definition_can_be_checked_again
 );
 
 /// Defines the agent `ver` in versions 1.0.0 and 2.0.0.
@@ -138,4 +140,51 @@ async fn run_of_a_blocked_version_cannot_be_forked(server: Server) {
     server.patch("agents/ver", json!({ "version": "1.0.0", "status": "blocked" })).await.expect(200);
     let problem = server.post(&fork, json!({ "at": 1 })).await.problem(409, "agent-disabled");
     assert!(problem["detail"].as_str().unwrap().contains("version 1.0.0 of agent `ver` is blocked"), "{problem}");
+}
+
+async fn versions_are_listed_in_pages(server: Server) {
+    define_versions(&server).await;
+    server.define_echo("look", json!({})).await;
+    for version in ["1.9.0", "1.10.0"] {
+        let llm = crate::harness::scripted_model(json!([{ "reply": { "text": "x" } }]));
+        server.put("agents/ver", json!({ "version": version, "llmConfig": llm })).await.expect(200);
+        let tool = json!({ "toolType": "FUNCTION", "version": version, "invocation": { "path": "echo" } });
+        server.put("tools/look", tool).await.expect(200);
+    }
+    for (path, versions) in
+        [("agents/ver", &["2.0.0", "1.10.0", "1.9.0", "1.0.0"][..]), ("tools/look", &["1.10.0", "1.9.0", "1.0.0"])]
+    {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        while found.len() < versions.len() {
+            let page = server.get(&format!("{path}/versions?limit=2{cursor}")).await.expect(200);
+            let items = page["items"].as_array().unwrap();
+            assert!((1..=2).contains(&items.len()), "{page}");
+            found.extend(items.iter().map(|item| item["version"].clone()));
+            assert_eq!(page["nextCursor"].is_string(), found.len() < versions.len(), "{page}");
+            cursor = format!("&cursor={}", page["nextCursor"].as_str().unwrap_or_default());
+        }
+        assert_eq!(found, versions, "{path}");
+        assert_eq!(
+            server.get(&format!("{path}/versions")).await.expect(200)["items"].as_array().unwrap().len(),
+            versions.len()
+        );
+        let problem = server.get(&format!("{path}/versions?limit=0")).await.problem(400, "invalid-request");
+        assert_eq!(problem["errors"][0]["path"], "limit");
+        server.get(&format!("{path}/versions?cursor=x")).await.problem(400, "invalid-request");
+    }
+}
+
+async fn stored_definition_can_be_checked_again(server: Server) {
+    server.define_echo("spare", json!({})).await;
+    server
+        .define_echo(
+            "look",
+            json!({ "description": "Returns the input.", "verifyToolRef": "spare", "sideEffects": "writes" }),
+        )
+        .await;
+    assert_eq!(server.get("tools/look?check=true").await.expect(200)["warnings"], Value::Null);
+    server.delete("tools/spare").await;
+    let checked = server.get("tools/look?check=true").await.expect(200);
+    assert!(checked["warnings"].to_string().contains("spare"), "{checked}");
+    assert_eq!(server.get("tools/look").await.expect(200)["warnings"], Value::Null);
 }

@@ -410,6 +410,15 @@ impl Registry {
         SavedDefinition { document, warnings }
     }
 
+    /// Checks a stored definition again, as a save does. Returns warnings for its author.
+    pub async fn recheck<T: Definition>(
+        &self,
+        session: &Session,
+        definition: &T,
+    ) -> Result<Vec<String>, RegistryError> {
+        self.check(&session.realm, definition).await
+    }
+
     async fn check<T: Definition>(&self, realm: &RealmScope, definition: &T) -> Result<Vec<String>, RegistryError> {
         self.check_among(realm, definition, WrittenNames::default()).await
     }

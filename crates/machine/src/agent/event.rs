@@ -28,6 +28,9 @@ pub enum EventKind {
         /// The validation error, if the driver found that the answer does not match the requested schema.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema_error: Option<String>,
+        /// Whether `schema_error` says that the answer could not be checked. Another answer would not help.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        answer_unchecked: bool,
     },
     /// The model call failed after all retries.
     ModelFailed {
@@ -177,7 +180,7 @@ impl EventKind {
 
     /// Creates the event for a reply without a schema error.
     pub fn model_replied(iteration: u32, reply: ModelReply) -> Self {
-        EventKind::ModelReplied { iteration, reply: Box::new(reply), schema_error: None }
+        EventKind::ModelReplied { iteration, reply: Box::new(reply), schema_error: None, answer_unchecked: false }
     }
 
     /// Creates the event for a new driver of the whole run.

@@ -13,8 +13,9 @@ impl EventKind {
     /// Replaces every value of the event that is nested too deeply by its JSON text.
     pub fn limit_depth(self) -> Self {
         match self {
-            EventKind::ModelReplied { iteration, reply, schema_error } => {
-                EventKind::ModelReplied { iteration, reply: Box::new(limit_reply_depth(*reply)), schema_error }
+            EventKind::ModelReplied { iteration, reply, schema_error, answer_unchecked } => {
+                let reply = Box::new(limit_reply_depth(*reply));
+                EventKind::ModelReplied { iteration, reply, schema_error, answer_unchecked }
             }
             EventKind::Prepared { iteration, calls } => {
                 EventKind::Prepared { iteration, calls: calls.into_iter().map(limit_prepared_depth).collect() }

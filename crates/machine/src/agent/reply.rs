@@ -20,9 +20,12 @@ enum NextAction {
     End(Ending),
 }
 
-pub(super) fn apply_reply(run: &mut AgentRun, reply: ModelReply, schema_error: Option<String>) {
+pub(super) fn apply_reply(run: &mut AgentRun, reply: ModelReply, schema_error: Option<String>, unchecked: bool) {
     add_usage(run, &reply);
     let next = match (classify(&reply, run.nudged), schema_error) {
+        (NextAction::End(ending), Some(why)) if ending.reason.is_none() && unchecked => {
+            NextAction::End(Ending::with_reason(RunStatus::Error, "answer_unchecked", why))
+        }
         (NextAction::End(ending), Some(why)) if ending.reason.is_none() => reject_answer(run.rejected_answers, why),
         (next, _) => next,
     };

@@ -140,7 +140,9 @@ impl AgentRun {
         }
         self.advance_clock(event.at);
         match event.kind {
-            EventKind::ModelReplied { reply, schema_error, .. } => reply::apply_reply(self, *reply, schema_error),
+            EventKind::ModelReplied { reply, schema_error, answer_unchecked, .. } => {
+                reply::apply_reply(self, *reply, schema_error, answer_unchecked)
+            }
             EventKind::ModelFailed { reason, message, .. } => self.fail(&reason, message),
             EventKind::Prepared { calls, .. } => preparation::apply_preparation(self, calls),
             EventKind::PreparedAgain { call_id, call } => approval::apply_second_preparation(self, &call_id, call),

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use toolwright_types::{
-    CallId, ConversationId, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition, ToolEnvelope, Trial,
+    CallId, ConversationId, CorrelationId, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition, ToolEnvelope,
+    Trial,
 };
 
 use self::recording::Recording;
@@ -92,6 +93,10 @@ pub struct RunStart {
     /// The number of Toolwright servers that the request passed through before the run was started here.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hops: u8,
+    /// The correlation id of the request that started the run. Absent if no request started it, and in journals of
+    /// earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<CorrelationId>,
     /// The parent run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
@@ -150,6 +155,7 @@ impl RunStart {
             durable: false,
             depth: 0,
             hops: 0,
+            correlation: None,
             parent: None,
             parent_call: None,
             conversation: None,
@@ -162,6 +168,11 @@ impl RunStart {
             warnings: Vec::new(),
             spec,
         }
+    }
+
+    /// Returns the correlation id of the run. The id of the run takes the place of an absent one.
+    pub fn correlation_id(&self) -> CorrelationId {
+        self.correlation.clone().unwrap_or_else(|| CorrelationId::of_run(self.spec.run))
     }
 }
 

@@ -131,8 +131,8 @@ impl Recording {
             .find(|reply| reply.request_hash == request_hash)
             .filter(|_| self.answers(&request_hash))?;
         Some(match known.event.clone() {
-            EventKind::ModelReplied { reply, schema_error, .. } => {
-                EventKind::ModelReplied { iteration, reply, schema_error }
+            EventKind::ModelReplied { reply, schema_error, answer_unchecked, .. } => {
+                EventKind::ModelReplied { iteration, reply, schema_error, answer_unchecked }
             }
             EventKind::ModelFailed { reason, message, .. } => EventKind::ModelFailed { iteration, reason, message },
             other => other,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolwright_machine::agent::{EventKind, RunSpec};
-use toolwright_machine::view::{self, InvocationStatus};
+use toolwright_machine::view::{self, InvocationStatus, ToolResult, ToolResultStatus};
 use toolwright_machine::{AgentOutputs, RunStatus};
 use toolwright_types::{ErrorCode, ResponseFormat, ToolError};
 
@@ -129,4 +129,16 @@ fn json_answer_is_parsed_if_json_was_requested() {
     assert_eq!(answer(ResponseFormat::Json, r#"{"a":1}"#), Some(json!({ "a": 1 })));
     assert_eq!(answer(ResponseFormat::Structured(json!({})), "not json"), None);
     assert_eq!(answer(ResponseFormat::Text, r#"{"a":1}"#), None);
+}
+
+#[test]
+fn each_error_code_has_one_status_in_the_tool_result() {
+    use ToolResultStatus::{Error, PermissionDenied, Timeout, ValidationError};
+    let expected = [ValidationError, Timeout, Error, PermissionDenied, Error, Error, Error, Error, Error];
+    for (code, status) in ErrorCode::ALL.into_iter().zip(expected) {
+        let failed = envelope("t", "1", json!({}), Err(ToolError::new(code, "why").reason("cause")));
+        let result = ToolResult::from(&failed);
+        assert_eq!((result.status, result.data, result.error_message.as_deref()), (status, Value::Null, Some("why")));
+        assert_eq!((&*result.metadata["errorCode"], &*result.metadata["reason"]), (code.as_str(), "cause"));
+    }
 }

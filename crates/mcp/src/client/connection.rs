@@ -21,7 +21,7 @@ use super::call::{self, ProgressSubscriptions};
 use super::handler::PeerHandler;
 use super::listing::{Listing, MAX_TOOLS};
 use super::{reply, unreachable_server};
-use crate::hops;
+use crate::{correlation, hops};
 
 /// How long a listing of the server's tools is used before it is fetched again.
 const LISTING_TTL: Duration = Duration::from_secs(60);
@@ -147,7 +147,9 @@ impl Connection {
         attempt: &Attempt<'_>,
     ) -> Result<BackendReply, ToolFailure> {
         let mut request = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
-        request.meta = Some(hops::next_meta(attempt.cx.hops)?);
+        let mut meta = hops::next_meta(attempt.cx.hops)?;
+        correlation::add_to(&mut meta, attempt.cx);
+        request.meta = Some(meta);
         let result = call::call_tool(&self.service, request, |update| attempt.report_progress(update)).await;
         reply::from_result(result.map_err(|error| self.request_failure(error))?)
     }
@@ -212,7 +214,8 @@ fn not_reachable() -> ToolFailure {
     unreachable_server("the MCP server cannot be reached, or does not speak MCP", "connect")
 }
 
-fn connect_failure(error: ClientInitializeError, redactor: &Redactor) -> ToolFailure {
+/// Returns the failure of a connection. Its message does not contain the text of the library.
+pub(crate) fn connect_failure(error: ClientInitializeError, redactor: &Redactor) -> ToolFailure {
     tracing::warn!(error = redacted(&error, redactor), "connection to an MCP server failed");
     if error.is_authorization_required() {
         return not_authorized();
@@ -246,7 +249,7 @@ fn transport_error(error: &ClientInitializeError) -> Option<&(dyn std::error::Er
 
 /// Returns the failure for an HTTP error with a known cause: a violated egress rule, an HTTP status, or missing
 /// authorization.
-fn http_failure(error: &(dyn std::error::Error + 'static)) -> Option<ToolFailure> {
+pub(crate) fn http_failure(error: &(dyn std::error::Error + 'static)) -> Option<ToolFailure> {
     let mut causes = std::iter::successors(Some(error), |cause| cause.source());
     match causes.find_map(|cause| cause.downcast_ref::<StreamableHttpError<reqwest::Error>>())? {
         StreamableHttpError::Client(error) => {

@@ -33,7 +33,7 @@ use toolwright_tools::executor::{Attempt, Backend, BackendReply};
 use toolwright_tools::http::HttpClient;
 use toolwright_types::ErrorCode;
 
-pub(crate) use connection::{challenge, is_unauthorized, lifecycle};
+pub(crate) use connection::{challenge, connect_failure, http_failure, is_unauthorized, lifecycle};
 pub(crate) use handler::identity;
 pub use import::{
     AcceptedTools, Discovery, McpImportError, McpImportReport, McpImportSource, McpImports, SkippedMcpTool,

@@ -33,7 +33,7 @@ impl Authorization {
         server: &str,
         challenge: &str,
     ) -> Result<(), ProbeError> {
-        let invalid_url = |error: url::ParseError| ProbeError::Connect(error.to_string());
+        let invalid_url = |error: url::ParseError| ProbeError::Connect(format!("the URL is not valid: {error}"));
         let params = WWWAuthenticateParams::parse(challenge, &Url::parse(server).map_err(invalid_url)?);
         let mut scopes = Vec::new();
         if params.is_insufficient_scope() {
@@ -59,7 +59,8 @@ impl Authorization {
 
 /// Returns the target of the authorization server's redirect. Fails if the server does not redirect immediately.
 async fn follow_redirect(url: &str) -> Result<String, ProbeError> {
-    let failed = |error: reqwest::Error| ProbeError::Unauthorized(error.without_url().to_string());
+    let failed =
+        |_: reqwest::Error| ProbeError::AuthorizationServer("the authorization server cannot be reached".into());
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().map_err(failed)?;
     let response = http.get(url).send().await.map_err(failed)?;
     let location = response.headers().get("location").and_then(|location| location.to_str().ok());

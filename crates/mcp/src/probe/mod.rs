@@ -15,6 +15,9 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::transport::{AuthClient, StreamableHttpClientTransport};
 use rmcp::{ClientHandler, ClientLifecycleMode, ErrorData, RoleClient, serve_client_with_lifecycle};
 use serde_json::Value;
+use toolwright_tools::ToolFailure;
+use toolwright_tools::executor::Redactor;
+use toolwright_types::ErrorCode;
 
 use crate::client::{self, StreamFirstClient};
 use crate::login::{OAuthClient, OAuthLoginError};
@@ -88,19 +91,25 @@ pub struct ProbeCallReport {
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The connection failed.
-    #[error("the connection to the server failed: {0}")]
+    #[error("{0}")]
     Connect(String),
-    /// The server requires authorization.
-    #[error("the server requires authorization; use --authorize")]
+    /// The server requires credentials, and there are none.
+    #[error("the MCP server requires credentials")]
     LoginRequired,
-    /// The authorization failed.
-    #[error("the authorization failed: {0}")]
+    /// The server rejected the token.
+    #[error("the MCP server rejected the token")]
+    Rejected,
+    /// The login failed.
+    #[error("the login failed: {0}")]
     Unauthorized(String),
+    /// The authorization server cannot be used, so there was no login.
+    #[error("{0}")]
+    AuthorizationServer(String),
     /// The server did not answer in time.
-    #[error("the server did not answer `{0}` in time")]
+    #[error("the MCP server did not answer `{0}` in time")]
     Timeout(&'static str),
     /// A request failed.
-    #[error("the server did not answer `{request}`: {cause}")]
+    #[error("`{request}` failed: {cause}")]
     RequestFailed {
         /// The method of the request.
         request: &'static str,
@@ -112,9 +121,19 @@ pub enum ProbeError {
     Version(String),
 }
 
+/// Messages of the login library are not for users, so they are not part of the error.
 impl From<OAuthLoginError> for ProbeError {
     fn from(error: OAuthLoginError) -> Self {
-        ProbeError::Unauthorized(error.to_string())
+        match error {
+            OAuthLoginError::Refused(_) => ProbeError::Unauthorized(error.to_string()),
+            OAuthLoginError::Registration(_) => {
+                ProbeError::Unauthorized("the authorization server does not register clients; use --client-id".into())
+            }
+            OAuthLoginError::InsecureEndpoint(_) => ProbeError::AuthorizationServer(error.to_string()),
+            OAuthLoginError::Failed(_) => ProbeError::AuthorizationServer(
+                "the authorization server of the MCP server cannot be found, or answered with an error".into(),
+            ),
+        }
     }
 }
 
@@ -173,7 +192,7 @@ impl ProbeSession<'_> {
                 Ok(service) => return Ok(service),
                 Err(error) => match error.auth_challenge().map(str::to_owned) {
                     Some(challenge) => self.authorize(&challenge).await?,
-                    None => return Err(ProbeError::Connect(error.to_string())),
+                    None => return Err(self.connect_error(error)),
                 },
             }
         }
@@ -201,9 +220,23 @@ impl ProbeSession<'_> {
         tokio::time::timeout(2 * REQUEST_TIMEOUT, connecting).await.map_err(|_| ProbeError::Timeout("initialize"))
     }
 
+    /// Returns the error of a connection that was refused without a challenge.
+    fn connect_error(&self, error: ClientInitializeError) -> ProbeError {
+        let ToolFailure { error, .. } = client::connect_failure(error, &Redactor::default());
+        match error.code {
+            ErrorCode::AuthRequired => self.credentials_error(),
+            _ => ProbeError::Connect(error.message),
+        }
+    }
+
+    /// Returns the error of a server that requires other credentials.
+    fn credentials_error(&self) -> ProbeError {
+        if self.probe.token.is_some() { ProbeError::Rejected } else { ProbeError::LoginRequired }
+    }
+
     /// Performs a login. Fails after [`MAX_AUTHORIZATIONS`] logins.
     async fn authorize(&mut self, challenge: &str) -> Result<(), ProbeError> {
-        let authorize = self.probe.authorize.as_ref().ok_or(ProbeError::LoginRequired)?;
+        let Some(authorize) = self.probe.authorize.as_ref() else { return Err(self.credentials_error()) };
         self.authorizations += 1;
         if self.authorizations > MAX_AUTHORIZATIONS {
             return Err(ProbeError::Unauthorized(format!(
@@ -241,7 +274,7 @@ impl ProbeSession<'_> {
                 Ok(Err(error)) if challenge(&error).is_some() => {
                     self.reauthorize("tools/call", service, &error).await?
                 }
-                Ok(Err(error)) => return Ok(ProbeCallReport { tool, ok: false, output: error.to_string() }),
+                Ok(Err(error)) => return Ok(ProbeCallReport { tool, ok: false, output: request_error(&error) }),
             }
         }
     }
@@ -254,11 +287,26 @@ impl ProbeSession<'_> {
         error: &ServiceError,
     ) -> Result<(), ProbeError> {
         let Some(challenge) = challenge(error) else {
-            return Err(ProbeError::RequestFailed { request, cause: error.to_string() });
+            return Err(ProbeError::RequestFailed { request, cause: request_error(error) });
         };
         self.authorize(&challenge).await?;
         *service = self.connect().await?;
         Ok(())
+    }
+}
+
+/// Describes why a request failed.
+fn request_error(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => format!("the MCP server answered with an error: {}", error.message),
+        ServiceError::TransportSend(error) => match client::http_failure(error.error.as_ref()) {
+            Some(failure) => failure.error.message,
+            None => "the connection to the MCP server was lost".into(),
+        },
+        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
+            "the connection to the MCP server was lost".into()
+        }
+        _ => "the MCP server did not answer as the protocol requires".into(),
     }
 }
 

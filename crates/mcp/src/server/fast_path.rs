@@ -24,13 +24,13 @@ use sync_wrapper::SyncStream;
 use tokio_util::sync::CancellationToken;
 use toolwright_catalog::Session;
 use toolwright_tools::{CallProgress, ReadyCall, UpdateReceiver};
-use toolwright_types::Surface;
+use toolwright_types::{CorrelationId, Surface};
 
 use super::endpoint::SESSION_ID;
 use super::progress::{HEARTBEAT, ProgressTracker};
 use super::results::CallResponse;
 use super::{McpResponse, Server, calls, invalid_message, unavailable};
-use crate::hops;
+use crate::{correlation, hops};
 
 const METHOD: &str = "tools/call";
 const CANCELLED: &str = "notifications/cancelled";
@@ -57,6 +57,8 @@ pub(super) struct FastPathCall {
     progress: Option<ProgressToken>,
     /// The number of Toolwright servers that the request has passed through.
     hops: u8,
+    /// The correlation id that the request carries, if any.
+    correlation: Option<CorrelationId>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +90,8 @@ struct Meta {
     progress: Option<ProgressToken>,
     #[serde(default, rename = "toolwright/hops")]
     hops: Value,
+    #[serde(default, rename = "toolwright/correlationId")]
+    correlation: Value,
 }
 
 /// Parses a request that may qualify for the fast path.
@@ -134,6 +138,7 @@ pub(super) fn parse(request: &Request<Bytes>, hosts: &[String]) -> Option<FastPa
         session,
         progress: meta.progress,
         hops: hops::from_value(&meta.hops),
+        correlation: correlation::from_value(&meta.correlation),
     })
 }
 
@@ -228,8 +233,10 @@ impl Server {
 
     /// Executes a call if it qualifies for the fast path. Otherwise returns `None` without side effects.
     pub(super) async fn answer_on_fast_path(&self, session: &Session, call: FastPathCall) -> Option<McpResponse> {
-        let FastPathCall { id, name, arguments, session: session_id, progress, hops } = call;
-        let session = &Session { hops, ..session.clone() };
+        let FastPathCall { id, name, arguments, session: session_id, progress, hops, correlation } = call;
+        let mut session = Session { hops, ..session.clone() };
+        session.correlation = correlation.or(session.correlation);
+        let session = &session;
         let tool_listing = self.tool_listing(session).await.ok()?;
         let callable = tool_listing.find(&name).filter(|callable| !callable.is_agent())?;
         let request = callable.call_request(arguments);

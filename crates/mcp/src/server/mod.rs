@@ -32,7 +32,7 @@ use toolwright_engine::Engine;
 pub use endpoint::{Endpoint, HostPolicy, McpResponse, ServerOptions};
 
 use crate::fixtures::Fixtures;
-use crate::hops;
+use crate::{correlation, hops};
 use consent::ConsentTokens;
 use fast_path::InFlightCalls;
 use tool_listing::ToolListingCache;
@@ -113,7 +113,8 @@ fn optional_session(extensions: &rmcp::model::Extensions) -> Option<Session> {
 fn session(cx: &RequestContext<RoleServer>) -> Result<Session, ErrorData> {
     let missing = || ErrorData::invalid_request("an API key is required; send it as `Authorization: Bearer KEY`", None);
     let session = optional_session(&cx.extensions).ok_or_else(missing)?;
-    Ok(Session { hops: hops::from_meta(&cx.meta), ..session })
+    let correlation = correlation::from_meta(&cx.meta).or(session.correlation);
+    Ok(Session { hops: hops::from_meta(&cx.meta), correlation, ..session })
 }
 
 /// The JSON-RPC error when a component of the server failed. The cause is logged and not sent to the client.

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 use toolwright_expr::Scope;
 use toolwright_types::json::Hasher;
 use toolwright_types::{
-    Attachment, CallId, Clock, ErrorAction, ErrorCode, ErrorSemantics, RetryDelays, RunId, SideEffects, ToolError,
+    Attachment, CallId, Clock, CorrelationId, ErrorAction, ErrorCode, ErrorSemantics, RetryDelays, RunId, SideEffects,
+    ToolError,
 };
 
 use super::Executor;
@@ -85,6 +86,7 @@ impl Attempt<'_> {
             run = %cx.run, call = %call_id, tool = %tool.definition.ref_name, principal = %cx.principal.name,
             agent = cx.caller.agent.as_deref(), conversation = cx.caller.conversation.as_deref(),
             session = cx.caller.session.as_deref(),
+            correlation = cx.caller.correlation_id.as_ref().map(CorrelationId::as_str),
         )
     }
 

@@ -34,7 +34,8 @@ use semver::VersionReq;
 use serde_json::Value;
 use tokio::time::Instant;
 use toolwright_types::{
-    CallId, Clock, ResolvedInput, RunId, SideEffects, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType,
+    CallId, Clock, CorrelationId, ResolvedInput, RunId, SideEffects, SystemClock, Timestamp, ToolEnvelope, ToolError,
+    ToolType,
 };
 use tracing::Instrument;
 
@@ -269,7 +270,10 @@ impl Executor {
     pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> CallOutcome {
         // The span has the level debug, because a span costs time even if nothing is logged in it. Warnings and errors
         // get the ids of the call from a span of their own.
-        let span = tracing::debug_span!("tool_call", run = %cx.run, call = %ready.call_id());
+        let span = tracing::debug_span!(
+            "tool_call", run = %cx.run, call = %ready.call_id(),
+            correlation = cx.caller.correlation_id.as_ref().map(CorrelationId::as_str),
+        );
         self.perform(cx, ready).instrument(span).await
     }
 

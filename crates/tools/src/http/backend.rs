@@ -12,6 +12,8 @@ use crate::executor::{Attempt, Backend, BackendReply, Redactor};
 use crate::http_client::{HttpClient, HttpRequest, NetworkAccess, oauth};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The backend of EXTERNAL_REST and HELIX tools.
 pub struct HttpBackend {
@@ -131,7 +133,21 @@ fn request(attempt: &Attempt<'_>) -> Result<(HttpRequest, Vec<String>), ToolFail
     {
         request.origin_headers.insert(IDEMPOTENCY_KEY, key);
     }
+    add_ids(&mut request, attempt);
     Ok((request, warnings))
+}
+
+/// Adds the ids with which the operator of the upstream finds the caller's logs. The definition may set these headers
+/// itself.
+fn add_ids(request: &mut HttpRequest, attempt: &Attempt<'_>) {
+    let correlation = attempt.cx.caller.correlation_id.as_ref().map(|id| HeaderValue::from_str(id.as_str()));
+    // Unlike a random id, this id leads to the journal of the call. All attempts of a call have the same.
+    let call = HeaderValue::from_str(&format!("{}-{}", attempt.cx.run, attempt.call_id));
+    for (name, value) in [(CORRELATION_ID, correlation), (REQUEST_ID, Some(call))] {
+        if let Some(Ok(value)) = value {
+            request.origin_headers.entry(name).or_insert(value);
+        }
+    }
 }
 
 fn access<'a>(attempt: &Attempt<'a>) -> NetworkAccess<'a> {

@@ -59,12 +59,20 @@ impl Schema {
 
     /// Validates `value`, or returns the violations. The work is limited: a value that needs more is rejected.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        self.try_check(value).map_err(|rejection| match rejection {
+            Rejection::Mismatch(violations) => violations,
+            Rejection::Unchecked(stopped) => vec![Violation::unchecked(stopped)],
+        })
+    }
+
+    /// Validates `value` as [`Schema::check`] does, and distinguishes a value that needs too much work.
+    pub fn try_check(&self, value: &Value) -> Result<(), Rejection> {
         let Some(validator) = &self.validator else { return Ok(()) };
         let is_valid = || validator.is_valid(value);
         match if self.has_meters { metered(MAX_STEPS, is_valid) } else { Ok(is_valid()) } {
             Ok(true) => Ok(()),
-            Ok(false) => Err(violations(validator, value)),
-            Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
+            Ok(false) => Err(Rejection::Mismatch(violations(validator, value))),
+            Err(stopped) => Err(Rejection::Unchecked(stopped)),
         }
     }
 
@@ -75,12 +83,21 @@ impl Schema {
         compiled.map_err(|stopped| Violation::of_root(format!("the schema cannot be compiled: {stopped}")))?
     }
 
-    /// Validates `value` and returns it, or the violations. A long validation does not block the thread, and stops when
-    /// the future is dropped.
+    /// Like [`Schema::check`]. Returns the value. A long validation does not block the thread, and stops when the future
+    /// is dropped.
     pub async fn validate(self: &Arc<Self>, value: Value) -> Result<Value, Vec<Violation>> {
         match toolwright_budget::run((Arc::clone(self), value), |(schema, value)| schema.check(value)).await {
             Ok(((_, value), checked)) => checked.map(|()| value),
             Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
+        }
+    }
+
+    /// Like [`Schema::try_check`]. Returns the value. A long validation does not block the thread, and stops when the
+    /// future is dropped.
+    pub async fn try_validate(self: &Arc<Self>, value: Value) -> Result<Value, Rejection> {
+        match toolwright_budget::run((Arc::clone(self), value), |(schema, value)| schema.try_check(value)).await {
+            Ok(((_, value), checked)) => checked.map(|()| value),
+            Err(stopped) => Err(Rejection::Unchecked(stopped)),
         }
     }
 
@@ -95,6 +112,24 @@ impl Schema {
         }
         filled.map(Value::Object)
     }
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.path.as_str() {
+            "" => f.write_str(&self.message),
+            path => write!(f, "{path}: {}", self.message),
+        }
+    }
+}
+
+/// Why a value is not accepted.
+#[derive(Debug)]
+pub enum Rejection {
+    /// The value violates the schema.
+    Mismatch(Vec<Violation>),
+    /// The check stopped before its end.
+    Unchecked(Stopped),
 }
 
 impl Violation {

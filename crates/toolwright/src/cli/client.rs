@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, IF_MATCH};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -61,8 +61,7 @@ pub(super) struct ApiResponse {
     pub url: String,
     /// The HTTP status.
     pub status: u16,
-    /// The `Date` header.
-    pub date: Option<String>,
+    headers: HeaderMap,
     /// The body.
     pub text: String,
 }
@@ -115,6 +114,12 @@ impl ApiClient {
     /// Sends a POST request that calls a tool or continues a run, with a long timeout.
     pub(super) async fn call(&self, path: &str, body: &Value) -> Result<ApiResponse, Failure> {
         self.send_expecting_success(self.request(Method::POST, path).json(body).timeout(CALL_TIMEOUT)).await
+    }
+
+    /// Calls a tool with a correlation id.
+    pub(super) async fn call_correlated(&self, path: &str, body: &Value, id: &str) -> Result<ApiResponse, Failure> {
+        let request = self.request(Method::POST, path).header("x-correlation-id", id).json(body);
+        self.send_expecting_success(request.timeout(CALL_TIMEOUT)).await
     }
 
     /// Sends a PUT request; with `revision`, only that revision is replaced.
@@ -181,9 +186,9 @@ impl ApiClient {
         let failed = |error: reqwest::Error| self.unreachable(&error);
         let response = request.send().await.map_err(failed)?;
         let (url, status) = (response.url().to_string(), response.status().as_u16());
-        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+        let headers = response.headers().clone();
         let text = response.text().await.map_err(failed)?;
-        Ok(ApiResponse { url, status, date, text })
+        Ok(ApiResponse { url, status, headers, text })
     }
 }
 
@@ -203,6 +208,11 @@ pub(super) fn parse_name(text: &str) -> Result<String, String> {
 }
 
 impl ApiResponse {
+    /// Returns a header, if it is present and a text.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
     /// Deserializes the body.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let unexpected =

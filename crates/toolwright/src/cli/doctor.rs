@@ -62,7 +62,7 @@ async fn run_checks(cx: &Context) -> Vec<Check> {
     checks.push(ready(cx.client.probe("/readyz").await));
     checks.push(key(cx.client.get("/api/v1/ai/whoami", &[]).await));
     checks.push(version(cx.client.probe("/openapi.json").await));
-    checks.push(clock(health.date.as_deref(), SystemClock.now()));
+    checks.push(clock(health.header("date"), SystemClock.now()));
     checks
 }
 

@@ -26,6 +26,15 @@ pub(super) enum Failure {
     /// The login at a provider's MCP server failed.
     #[error("not logged in to `{provider}`: {cause}")]
     Login { provider: String, cause: String },
+    /// An MCP server cannot be used.
+    #[error("cannot use {url}: {cause}")]
+    McpServer {
+        url: String,
+        cause: String,
+        hint: &'static str,
+        /// Whether the credentials are missing or were rejected.
+        denied: bool,
+    },
     /// Invalid arguments, or an unusable file or environment variable.
     #[error("{0}")]
     Usage(String),
@@ -60,7 +69,8 @@ impl Failure {
             Failure::Unreachable { .. } | Failure::Unexpected { .. } | Failure::ConnectionLost { .. } => {
                 Exit::Unavailable
             }
-            Failure::Login { .. } => Exit::Denied,
+            Failure::Login { .. } | Failure::McpServer { denied: true, .. } => Exit::Denied,
+            Failure::McpServer { denied: false, .. } => Exit::Unavailable,
             Failure::Usage(_) => Exit::Usage,
             Failure::InvalidDefinitions(_) | Failure::InvalidGram(_) => Exit::Invalid,
             Failure::Interrupted => Exit::Interrupted,
@@ -97,6 +107,8 @@ impl Failure {
             Failure::Unreachable { .. } => "unreachable",
             Failure::Unexpected { .. } => "unexpected-answer",
             Failure::ConnectionLost { .. } => "broken-off",
+            Failure::McpServer { denied: true, .. } => "unauthenticated",
+            Failure::McpServer { denied: false, .. } => "unreachable",
             Failure::Login { .. } => "not-logged-in",
             Failure::Usage(_) => "usage",
             Failure::InvalidDefinitions(_) => "invalid-definition",
@@ -118,6 +130,7 @@ impl Failure {
             Failure::Unreachable { .. } => {
                 vec!["hint: start a server with `toolwright serve`, or select one with --url or TOOLWRIGHT_URL".into()]
             }
+            Failure::McpServer { hint, .. } => vec![format!("hint: {hint}")],
             Failure::Unexpected { .. } => vec!["hint: check --url or TOOLWRIGHT_URL".into()],
             Failure::ConnectionLost { .. } => vec!["hint: check the server with `toolwright doctor`".into()],
             Failure::InvalidDefinitions(errors) | Failure::InvalidGram(errors) => errors.clone(),

@@ -1,7 +1,6 @@
 //! Prints the result of an import as text.
 
-use toolwright_api::wire::{ImportView, TypeImportView};
-use toolwright_types::RefName;
+use toolwright_api::wire::{ImportView, McpImportView, TypeImportView};
 
 use super::Context;
 use super::failure::Failure;
@@ -9,8 +8,8 @@ use super::output::sanitize_line;
 
 /// The parts that all import responses have in common.
 pub(super) struct ImportSummary<'a> {
-    imported: Vec<&'a RefName>,
-    updated: Vec<&'a RefName>,
+    imported: Vec<&'a str>,
+    updated: Vec<&'a str>,
     unchanged: usize,
     /// Names with reasons.
     skipped: Vec<(&'a str, &'a str)>,
@@ -20,8 +19,8 @@ pub(super) struct ImportSummary<'a> {
 impl<'a> From<&'a ImportView> for ImportSummary<'a> {
     fn from(view: &'a ImportView) -> Self {
         Self {
-            imported: view.imported.iter().map(|tool| &tool.ref_name).collect(),
-            updated: view.updated.iter().map(|tool| &tool.ref_name).collect(),
+            imported: view.imported.iter().map(|tool| tool.ref_name.as_str()).collect(),
+            updated: view.updated.iter().map(|tool| tool.ref_name.as_str()).collect(),
             unchanged: view.unchanged.len(),
             skipped: view.skipped.iter().map(|skipped| (&*skipped.operation, &*skipped.reason)).collect(),
             warnings: &view.warnings,
@@ -32,11 +31,23 @@ impl<'a> From<&'a ImportView> for ImportSummary<'a> {
 impl<'a> From<&'a TypeImportView> for ImportSummary<'a> {
     fn from(view: &'a TypeImportView) -> Self {
         Self {
-            imported: view.imported.iter().map(|imported| &imported.ref_name).collect(),
-            updated: view.updated.iter().map(|updated| &updated.ref_name).collect(),
+            imported: view.imported.iter().map(|imported| imported.ref_name.as_str()).collect(),
+            updated: view.updated.iter().map(|updated| updated.ref_name.as_str()).collect(),
             unchanged: view.unchanged.len(),
             skipped: view.skipped.iter().map(|skipped| (&*skipped.name, &*skipped.reason)).collect(),
             warnings: &view.warnings,
+        }
+    }
+}
+
+impl<'a> From<&'a McpImportView> for ImportSummary<'a> {
+    fn from(view: &'a McpImportView) -> Self {
+        Self {
+            imported: view.imported.iter().map(|tool| tool.ref_name.as_str()).collect(),
+            updated: Vec::new(),
+            unchanged: 0,
+            skipped: view.skipped.iter().map(|skipped| (&*skipped.ref_name, &*skipped.reason)).collect(),
+            warnings: &[],
         }
     }
 }
@@ -48,7 +59,7 @@ impl ImportSummary<'_> {
         let paint = cx.output.out;
         let lists = [(paint.good("+ imported "), &self.imported), (paint.good("~ updated  "), &self.updated)];
         for (word, names) in lists {
-            cx.output.lines(names.iter().map(|name| format!("{word}  {kind}{name}")))?;
+            cx.output.lines(names.iter().map(|name| format!("{word}  {kind}{}", sanitize_line(name))))?;
         }
         let skipped = self.skipped.iter();
         cx.output.lines(skipped.map(|(name, reason)| {

@@ -131,3 +131,29 @@ fn addition_request(n: u64) -> String {
     let params = json!({ "name": "calculator", "arguments": { "expression": format!("{n}+1") } });
     format!("{}\n", json!({ "jsonrpc": "2.0", "id": 10 + n, "method": "tools/call", "params": params }))
 }
+
+#[test]
+fn failed_probe_has_a_hint_and_exits_with_4_only_for_credentials() {
+    let server = Server::start();
+    let url = format!("{}/mcp", server.url);
+    let wrong_path = format!("{}/nothing-here", server.url);
+    for (args, exit, code, message, hint) in [
+        (&[url.as_str()][..], 4, "unauthenticated", "requires credentials", "--token"),
+        (&[&url, "--token", "wrong"], 4, "unauthenticated", "rejected the token", "--token"),
+        (&["http://127.0.0.1:9/mcp"], 7, "unreachable", "cannot be reached", "/mcp"),
+        (&[&wrong_path], 7, "unreachable", "does not speak MCP", "/mcp"),
+        (&["not a url"], 2, "usage", "must be an http or https URL", ""),
+        (&[&url, "--token", ADMIN_KEY, "--protocol", "1999-01-01"], 2, "usage", "1999-01-01", ""),
+    ] {
+        let output = server.run(&[&["mcp", "probe"], args].concat()).expect_exit(exit);
+        let err = &output.err;
+        assert!(err.starts_with(&format!("error[{code}]: ")) && err.contains(message), "{args:?}: {err}");
+        assert_eq!(err.contains("\n  hint: "), !hint.is_empty(), "{args:?}: {err}");
+        assert!(err.contains(hint), "{args:?}: {err}");
+        for library_text in
+            ["Transport", "rmcp", "reqwest", "error sending request", "Auth required", "toolwright serve"]
+        {
+            assert!(!err.contains(library_text), "{args:?}: {err}");
+        }
+    }
+}

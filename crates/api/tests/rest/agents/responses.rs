@@ -18,6 +18,7 @@ crate::on_sqlite!(
     invalid_execute_request_is_rejected_before_a_run_starts,
     prompt_variables_are_filled_from_the_context,
     structured_answer_that_violates_its_schema_is_returned_to_the_model,
+    answer_that_cannot_be_checked_ends_the_run_after_one_model_call,
     agent_with_the_largest_possible_limits_completes_its_runs
 );
 
@@ -338,6 +339,35 @@ async fn structured_answer_that_violates_its_schema_is_returned_to_the_model(ser
     assert_eq!(server.run("any", "go").await["outputContext"], json!([1, 2]));
     server.define_agent("text", json!([{ "reply": { "text": "[1, 2]" } }]), json!({})).await;
     assert_eq!(server.run("text", "go").await.get("outputContext"), None);
+}
+
+/// A schema that checks an object with about 2^40 steps.
+fn expensive_schema() -> Value {
+    let mut definitions = json!({ "d0": { "type": "object" } });
+    for level in 1..=40 {
+        let inner = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+        definitions[format!("d{level}")] = json!({ "allOf": [inner, inner] });
+    }
+    json!({ "$defs": definitions, "$ref": "#/$defs/d40" })
+}
+
+async fn answer_that_cannot_be_checked_ends_the_run_after_one_model_call(server: Server) {
+    let structured = json!({ "responseFormat": "structured", "responseSchema": expensive_schema() });
+    server.define_agent("a", json!([{ "reply": { "text": "{}" } }]), structured).await;
+    let response = server.run("a", "go").await;
+    assert_eq!((&response["status"], &response["reason"]), (&json!("ERROR"), &json!("answer_unchecked")), "{response}");
+    assert_eq!(response["iterationsUsed"], 1, "another answer would not help");
+    let message = response["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("the answer cannot be checked against `responseSchema`: the operation must"),
+        "{message}"
+    );
+    assert_eq!(response["responseText"], "{}");
+    // A mismatch of the whole answer has no path.
+    let list = json!({ "responseFormat": "structured", "responseSchema": { "type": "array" } });
+    server.define_agent("b", json!([{ "reply": { "text": "{}" } }]), list).await;
+    let message = server.run("b", "go").await["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("3 times: {} is not of type"), "{message}");
 }
 
 async fn agent_with_the_largest_possible_limits_completes_its_runs(server: Server) {

@@ -148,7 +148,7 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
 /// Fetches a provider, and the server's time.
 async fn fetch_provider(cx: &Context, name: &str) -> Result<(Provider, Timestamp), Failure> {
     let response = cx.client.get(&path(PROVIDERS, name), &[]).await?;
-    let now = response.date.as_deref().and_then(parse_http_date).unwrap_or_else(|| SystemClock.now());
+    let now = response.header("date").and_then(parse_http_date).unwrap_or_else(|| SystemClock.now());
     Ok((response.read()?, now))
 }
 

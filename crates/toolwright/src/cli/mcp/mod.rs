@@ -128,6 +128,10 @@ async fn probe(cx: &Context, args: ProbeArgs) -> Result<Exit, Failure> {
         Some(text) => serde_json::from_str(text).map_err(|error| Failure::Usage(format!("--context: {error}")))?,
         None => ConformanceContext::default(),
     };
+    let url = args.server.parse::<reqwest::Url>().ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    if url.is_none() {
+        return Err(Failure::Usage(format!("SERVER must be an http or https URL, got `{}`", args.server)));
+    }
     let arguments = args.arguments.as_deref().map(serde_json::from_str).transpose();
     let arguments = arguments.map_err(|error| Failure::Usage(format!("--arguments: {error}")))?;
     let conformance_url = args.scenario.is_some().then(|| CONFORMANCE_CLIENT_METADATA_URL.to_owned());
@@ -177,8 +181,16 @@ fn show(cx: &Context, findings: &ProbeReport) -> Result<(), Failure> {
 }
 
 fn failure(url: &str, error: ProbeError) -> Failure {
-    match error {
-        ProbeError::Version(_) | ProbeError::LoginRequired => Failure::Usage(error.to_string()),
-        error => Failure::Unreachable { url: url.to_owned(), cause: error.to_string() },
-    }
+    let (hint, denied) = match error {
+        ProbeError::Version(_) => return Failure::Usage(error.to_string()),
+        ProbeError::LoginRequired => {
+            ("set TOOLWRIGHT_MCP_TOKEN or pass --token, or log in with --authorize auto", true)
+        }
+        ProbeError::Rejected => ("check TOOLWRIGHT_MCP_TOKEN or --token, or log in with --authorize auto", true),
+        ProbeError::Unauthorized(_) => ("pass a token with --token, or check --client-id and --client-secret", true),
+        ProbeError::AuthorizationServer(_) => ("pass a token with --token instead of --authorize", false),
+        ProbeError::Connect(_) => ("check that the server runs, and the path of its MCP endpoint, often /mcp", false),
+        ProbeError::Timeout(_) | ProbeError::RequestFailed { .. } => ("check the log of the MCP server", false),
+    };
+    Failure::McpServer { url: url.to_owned(), cause: error.to_string(), hint, denied }
 }

@@ -1,8 +1,9 @@
-//! `tools import`: imports tools from OpenAPI documents and gRPC servers.
+//! `tools import`: imports tools from OpenAPI documents, gRPC servers and MCP servers.
 
 use base64::Engine;
 use serde_json::{Map, Value, json};
-use toolwright_api::wire::ImportView;
+use toolwright_api::wire::{ImportView, McpImportView};
+use toolwright_types::McpTransport;
 
 use crate::cli::Context;
 use crate::cli::client::TOOLS;
@@ -19,6 +20,46 @@ pub(crate) enum ImportCommand {
     Openapi(OpenapiArgs),
     /// Import the methods of a gRPC server
     Grpc(GrpcArgs),
+    /// Import the tools of an MCP server
+    Mcp(McpArgs),
+}
+
+/// Arguments of `tools import mcp`.
+#[derive(clap::Args)]
+pub(crate) struct McpArgs {
+    /// URL of the MCP server
+    #[arg(value_name = "URL", required_unless_present_any = ["command", "provider"], conflicts_with_all = ["command", "provider"])]
+    server: Option<String>,
+    /// Command that the toolwright server starts as an MCP server over stdio; only for administrators
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "provider")]
+    command: Option<String>,
+    /// Argument of the command; may be repeated
+    #[arg(long = "arg", value_name = "TEXT", requires = "command", allow_hyphen_values = true)]
+    arguments: Vec<String>,
+    /// Environment variable of the command; may be repeated
+    #[arg(long = "env", value_name = "NAME=VALUE", requires = "command", value_parser = parse_variable)]
+    environment: Vec<(String, String)>,
+    /// Existing provider of type MCP, for a server with credentials
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Transport of a URL [default: the server chooses it]
+    #[arg(long, value_enum, requires = "server")]
+    transport: Option<McpTransportArg>,
+    /// Prefix of tool names [default: none]
+    #[arg(long)]
+    prefix: Option<String>,
+}
+
+/// The transports of an MCP server with a URL.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum McpTransportArg {
+    StreamableHttp,
+    Sse,
+}
+
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Arguments of `tools import grpc`.
@@ -90,15 +131,38 @@ pub(super) async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Fa
     let (kind, body) = match command {
         ImportCommand::Openapi(args) => ("openapi", args.body()?),
         ImportCommand::Grpc(args) => ("grpc", args.body()?),
+        ImportCommand::Mcp(args) => ("mcp", args.body()),
     };
     // Uses the long timeout: importing a thousand operations takes seconds.
     let response = cx.client.call(&format!("{TOOLS}/import/{kind}"), &body).await?;
     if cx.output.json {
         cx.output.line(response.text.trim_end())?;
+    } else if kind == "mcp" {
+        show_mcp(cx, &response.read()?)?;
     } else {
         show(cx, &response.read()?)?;
     }
     Ok(Exit::Ok)
+}
+
+impl McpArgs {
+    fn body(&self) -> Value {
+        let transport = self.transport.map(|transport| match transport {
+            McpTransportArg::StreamableHttp => McpTransport::StreamableHttp,
+            McpTransportArg::Sse => McpTransport::Sse,
+        });
+        let environment: Map<String, Value> =
+            self.environment.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        json!({
+            "url": self.server,
+            "command": self.command,
+            "args": self.arguments,
+            "env": environment,
+            "transport": transport,
+            "providerRef": self.provider,
+            "prefix": self.prefix,
+        })
+    }
 }
 
 impl GrpcArgs {
@@ -143,4 +207,10 @@ fn show(cx: &Context, report: &ImportView) -> Result<(), Failure> {
         false => cx.output.line(format!("{}  provider {provider}", paint.dim("= provider ")))?,
     }
     ImportSummary::from(report).show(cx, "", if report.dry_run { " (nothing was written)" } else { "" })
+}
+
+fn show_mcp(cx: &Context, report: &McpImportView) -> Result<(), Failure> {
+    let paint = cx.output.out;
+    cx.output.line(format!("{}  provider {}", paint.dim("= provider "), sanitize_line(&report.provider_ref)))?;
+    ImportSummary::from(report).show(cx, "", "")
 }

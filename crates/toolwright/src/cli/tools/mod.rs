@@ -1,6 +1,7 @@
 //! Implements `toolwright tools`, with one module per subcommand.
 
 mod call;
+mod check;
 mod envelope;
 mod get;
 mod import;
@@ -33,6 +34,8 @@ pub(crate) enum ToolsCommand {
     Delete(delete::DeleteArgs),
     /// Call a tool
     Run(call::RunArgs),
+    /// Check that tools comply with the rules for tools, by calling them with their examples
+    Check(check::CheckArgs),
     /// Validate an input against a tool's schema without calling the tool
     Validate(validate::ValidateArgs),
 }
@@ -48,6 +51,7 @@ pub(super) async fn run(cx: &Context, command: ToolsCommand) -> Result<Exit, Fai
         ToolsCommand::Versions(args) => versions::run(cx, TOOLS, args).await,
         ToolsCommand::Delete(args) => delete::run(cx, TOOLS, args).await,
         ToolsCommand::Run(args) => call::run(cx, args).await,
+        ToolsCommand::Check(args) => check::run(cx, args).await,
         ToolsCommand::Validate(args) => validate::run(cx, args).await,
     }
 }
