@@ -459,8 +459,10 @@ async fn replace<T: Collection>(
     Caller(session): Caller,
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
+    RawQuery(query): RawQuery,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<impl IntoResponse, Problem> {
+    refuse_version_parameter(query.as_deref())?;
     let saved = registry.replace::<T>(&session, &name, revision, body, DefinitionSource::Manual).await?;
     Ok(views::saved(saved))
 }
@@ -473,11 +475,21 @@ async fn merge<T: Collection>(
     RawQuery(query): RawQuery,
     JsonBody(patch): JsonBody<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    if query.as_deref().unwrap_or_default().split('&').any(|pair| pair.split('=').next() == Some("version")) {
-        return Err(Problem::invalid("version", "is not a parameter of a patch; name the version in the body"));
-    }
+    refuse_version_parameter(query.as_deref())?;
     let saved = registry.merge::<T>(&session, &name, revision, patch).await?;
     Ok(views::saved(saved))
+}
+
+/// Refuses the parameter `version` of a write. It would be ignored, and the write would affect another version.
+fn refuse_version_parameter(query: Option<&str>) -> Result<(), Problem> {
+    let mut names = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next());
+    match names.any(|name| name == "version") {
+        true => Err(Problem::invalid(
+            "version",
+            "is not a parameter of a write; name the version in the body. A delete removes all versions",
+        )),
+        false => Ok(()),
+    }
 }
 
 async fn delete<T: Collection>(
@@ -485,7 +497,9 @@ async fn delete<T: Collection>(
     Caller(session): Caller,
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
+    refuse_version_parameter(query.as_deref())?;
     if let (_, Some(version)) = split_version::<T>(&name, None) {
         let rule = "a delete removes all versions";
         let remedy = "or set the `status` of this version to `blocked`";

@@ -51,6 +51,9 @@ async fn patch_of_a_version_that_does_not_exist_is_rejected(server: Server) {
     assert_eq!(invalid["errors"][0]["path"], "/version");
     // A version in the query would be ignored, so it is refused.
     server.patch("tools/look?version=9.9.9", json!({ "description": "x" })).await.problem(400, "invalid-request");
+    server.delete("tools/look?version=1.0.0").await.problem(400, "invalid-request");
+    server.put("tools/look?version=1.0.0", json!({ "toolType": "FUNCTION" })).await.problem(400, "invalid-request");
+    server.get("tools/look").await.expect(200);
 }
 
 async fn saving_an_agent_warns_of_deprecated_and_blocked_tools(server: Server) {

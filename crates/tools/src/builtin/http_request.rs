@@ -74,6 +74,10 @@ impl Tool for HttpRequestTool {
             })?;
             headers.insert(name, value);
         }
+        let correlation = cx.call.caller.correlation_id.as_ref().map(|id| HeaderValue::from_str(id.as_str()));
+        if let Some(Ok(id)) = correlation {
+            headers.entry("x-correlation-id").or_insert(id);
+        }
         let body = match self.body {
             None => None,
             Some(Value::String(text)) => Some(text.into()),
