@@ -27,7 +27,7 @@ use utoipa::openapi::{ContentBuilder, PathItem, Ref, RefOr, Required, ResponseBu
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams};
+use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams, refuse_version_parameter};
 use crate::list_params::{self, QueryBody};
 use crate::problem::Problem;
 use crate::routes::tools::parse_requirement;
@@ -478,18 +478,6 @@ async fn merge<T: Collection>(
     refuse_version_parameter(query.as_deref())?;
     let saved = registry.merge::<T>(&session, &name, revision, patch).await?;
     Ok(views::saved(saved))
-}
-
-/// Refuses the parameter `version` of a write. It would be ignored, and the write would affect another version.
-fn refuse_version_parameter(query: Option<&str>) -> Result<(), Problem> {
-    let mut names = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next());
-    match names.any(|name| name == "version") {
-        true => Err(Problem::invalid(
-            "version",
-            "is not a parameter of a write; name the version in the body. A delete removes all versions",
-        )),
-        false => Ok(()),
-    }
 }
 
 async fn delete<T: Collection>(

@@ -98,6 +98,18 @@ impl<T: DeserializeOwned> FromRequest<AppState> for LargeJsonBody<T> {
     }
 }
 
+/// Refuses the parameter `version` of a write. It would be ignored, and the write would affect another version.
+pub(crate) fn refuse_version_parameter(query: Option<&str>) -> Result<(), Problem> {
+    let mut names = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next());
+    match names.any(|name| name == "version") {
+        true => Err(Problem::invalid(
+            "version",
+            "is not a parameter of a write; name the version in the body. A delete removes all versions",
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Parses a JSON body.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Every body must be an object. Without this check, serde would also accept a list that contains the fields in
