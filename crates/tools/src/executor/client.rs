@@ -76,10 +76,8 @@ impl Executor {
         };
         let result = attempts::run(self.backend(tool), attempt, deadline).await;
         ready.envelope_builder.set_nested_calls(nested_calls.take());
-        ready.envelope_builder.add_messages(messages.take().into_iter().map(|mut message| {
-            redactor.text(&mut message);
-            message
-        }));
+        ready.envelope_builder.add_messages(messages.take());
+        ready.envelope_builder.redact(&redactor);
         match result {
             AttemptsResult::Finished { result: Ok(reply), .. } => Ok(reply.output),
             AttemptsResult::Finished { result: Err(failure), .. } | AttemptsResult::Fallback { failure, .. } => {

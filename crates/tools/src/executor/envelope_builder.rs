@@ -213,6 +213,14 @@ impl EnvelopeBuilder {
                 self.envelope.error = Some(error);
             }
         }
+        self.redact(redactor);
+        self.envelope.t_end = t_end;
+        self.envelope
+    }
+
+    /// Redacts everything except the output and the error. Limits the messages after that, because a shortened text
+    /// could hide a secret from the redactor.
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
         redactor.value(&mut self.envelope.input);
         for names in self.envelope.metadata.resolved_inputs.values_mut() {
             redactor.value(&mut names.original);
@@ -229,8 +237,6 @@ impl EnvelopeBuilder {
             redactor.text(header);
         }
         redact_calls(&mut self.envelope.metadata.calls, redactor);
-        self.envelope.t_end = t_end;
-        self.envelope
     }
 }
 

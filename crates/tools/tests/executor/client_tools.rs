@@ -60,6 +60,20 @@ async fn function_of_a_client_tool_prepares_the_payload() {
 }
 
 #[tokio::test]
+async fn envelope_of_a_prepared_client_call_contains_no_secret() {
+    let world = World::with_functions(crate::test_functions::library("shape", |input| async { Ok(input) })).await;
+    let auth = json!({ "authType": "bearer", "secretRef": "token" });
+    world.provider(json!({ "refName": "ide", "baseUrl": "https://example.com", "auth": auth }));
+    world.secret("token", "a-secret-of-the-ide");
+    let mut body = open_file();
+    body["providerRef"] = json!("ide");
+    world.function("open", "shape", body);
+    let action = prepared(&world, "open", json!({ "path": "a-secret-of-the-ide" })).await;
+    assert_eq!(action.pending.input["path"], "[redacted]");
+    assert_eq!(action.prepared_payload["path"], "[redacted]");
+}
+
+#[tokio::test]
 async fn failed_function_of_a_client_tool_fails_the_call() {
     let refuse = |_| async { Err(ToolFailure::invalid("no such file")) };
     let world = World::with_functions(crate::test_functions::library("refuse", refuse)).await;
