@@ -43,21 +43,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects with the newest protocol version that both sides support.
-    pub(super) async fn open<T, E, A>(
-        transport: T,
-        changed: Arc<Notify>,
-        redactor: Redactor,
-    ) -> Result<Self, ToolFailure>
-    where
-        T: IntoTransport<RoleClient, E, A>,
-        E: std::error::Error + Send + Sync + 'static,
-    {
-        Self::open_with(lifecycle(), transport, changed, redactor).await
-    }
-
     /// Connects with the given handshake.
-    pub(super) async fn open_with<T, E, A>(
+    pub(super) async fn open<T, E, A>(
         lifecycle: ClientLifecycleMode,
         transport: T,
         changed: Arc<Notify>,

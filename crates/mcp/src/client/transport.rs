@@ -23,7 +23,7 @@ use url::Url;
 
 use super::bounded_http::BoundedHttpClient;
 use super::child::Child;
-use super::connection::{Connection, open_failure};
+use super::connection::{Connection, lifecycle, open_failure};
 use super::http_sse::HttpSseTransport;
 use super::late_discovery::WithoutLateDiscovery;
 use super::stderr::{line_redactor, log_lines};
@@ -59,7 +59,7 @@ impl Client {
         let (client, url, headers) = self.http_client(provider, attempt).await?;
         let target = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
         let transport = StreamableHttpClientTransport::with_client(StreamFirstClient::new(client), target);
-        Connection::open(transport, Arc::clone(&self.0.changed), attempt.redactor.clone()).await
+        Connection::open(lifecycle(), transport, Arc::clone(&self.0.changed), attempt.redactor.clone()).await
     }
 
     async fn connect_sse(&self, provider: &CompiledProvider, attempt: &Attempt<'_>) -> Result<Connection, ToolFailure> {
@@ -68,7 +68,7 @@ impl Client {
             .await
             .map_err(|error| open_failure(&error, attempt.redactor))?;
         // Servers with this transport do not know the newer handshake.
-        Connection::open_with(
+        Connection::open(
             ClientLifecycleMode::Initialize,
             transport,
             Arc::clone(&self.0.changed),
@@ -135,7 +135,9 @@ impl Client {
             self.0.tasks.spawn(async move { stop.run_until_cancelled(log).await });
         }
         let child = WithoutLateDiscovery::new(Child::new(process).map_err(not_started)?);
-        Ok(Connection::open(child, Arc::clone(&self.0.changed), attempt.redactor.clone()).await?.holding(shares))
+        Ok(Connection::open(lifecycle(), child, Arc::clone(&self.0.changed), attempt.redactor.clone())
+            .await?
+            .holding(shares))
     }
 
     /// Reserves a process for the realm and the principal of an attempt.
