@@ -58,6 +58,10 @@ impl Backend for SandboxBackend {
         }
     }
 
+    fn deletes(&self, tool: &CompiledTool, input: &Value) -> bool {
+        tool.definition.invocation.code.is_none() && self.functions.deletes(tool, input)
+    }
+
     fn implementation(&self, tool: &CompiledTool) -> String {
         match &tool.definition.invocation {
             invocation if invocation.code.is_some() => {

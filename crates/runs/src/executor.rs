@@ -18,8 +18,8 @@ use toolwright_machine::journal::recording::Recording;
 use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::{
-    Allowance, CallContext, CallOutcome, CallRequest, CallResources, CallSequence, CallerInfo, CompiledTool, Executor,
-    Preparation, ReadyCall, Rejection, Schema, UpdateSender, Violation,
+    Allowance, CallContext, CallOutcome, CallRequest, CallResources, CallSequence, CallerInfo, Executor, Preparation,
+    ReadyCall, Rejection, Schema, UpdateSender, Violation,
 };
 use toolwright_types::{
     CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, Owner, Principal, RealmScope, ResolvedInput,
@@ -440,21 +440,14 @@ fn definition_changed() -> ToolError {
     ToolError::new(ErrorCode::PolicyDenied, message).reason("definition_changed")
 }
 
-fn is_http_request(tool: &CompiledTool) -> bool {
-    tool.definition.tool_type == ToolType::Function
-        && tool.definition.invocation.path.as_deref() == Some("http_request")
-}
-
 pub(super) fn facts(cx: &CallContext, ready: &ReadyCall) -> CallFacts {
     let tool = &ready.tool;
     let definition = &tool.definition;
     let mut facts = CallFacts::new(ready.name(), &definition.version.to_string(), &tool.content_hash, ready.effects);
     facts.idempotent = definition.idempotent;
     facts.verifiable = definition.verify_tool_ref.is_some();
-    // The method of `http_request` is part of its input.
-    let sent_method = || ready.input.get("method").and_then(Value::as_str).filter(|_| is_http_request(tool));
-    let method = definition.invocation.method.as_deref().or_else(sent_method);
-    facts.deletes = is_delete_tool(definition.ref_name.as_str(), method);
+    let method = definition.invocation.method.as_deref();
+    facts.deletes = ready.deletes || is_delete_tool(definition.ref_name.as_str(), method);
     facts.requires_confirmation = definition.requires_confirmation;
     if !definition.is_tool_fully_executed_on_server {
         facts.execution_site = ExecutionSite::Client;

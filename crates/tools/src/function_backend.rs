@@ -66,6 +66,11 @@ impl Backend for FunctionBackend {
         self.library.lookup(path).map_or(tool.effects, |function| function.effects(input))
     }
 
+    fn deletes(&self, tool: &CompiledTool, input: &Value) -> bool {
+        let path = tool.definition.invocation.path.as_deref().unwrap_or_default();
+        self.library.lookup(path).is_ok_and(|function| function.deletes(input))
+    }
+
     fn implementation(&self, tool: &CompiledTool) -> String {
         let path = tool.definition.invocation.path.as_deref().unwrap_or_default();
         let version = self.library.lookup(path).map(|tool| tool.spec().version.to_string()).unwrap_or_default();

@@ -65,6 +65,11 @@ pub trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static {
         Self::SIDE_EFFECTS
     }
 
+    /// Whether a call with this input deletes something. Guardrails can forbid such calls.
+    fn deletes(_input: &Value) -> bool {
+        false
+    }
+
     /// Performs the call.
     fn call(self, cx: &ToolCx<'_>) -> impl Future<Output = Result<Self::Output, ToolFailure>> + Send;
 }
@@ -114,6 +119,11 @@ pub trait DynTool: Send + Sync {
     /// Returns the side effects of a call with this input, at most those of the specification.
     fn effects(&self, _input: &Value) -> SideEffects {
         self.spec().side_effects
+    }
+
+    /// Whether a call with this input deletes something.
+    fn deletes(&self, _input: &Value) -> bool {
+        false
     }
 }
 
@@ -208,6 +218,10 @@ impl<T: Tool> DynTool for TypedTool<T> {
 
     fn effects(&self, input: &Value) -> SideEffects {
         T::effects(input)
+    }
+
+    fn deletes(&self, input: &Value) -> bool {
+        T::deletes(input)
     }
 }
 

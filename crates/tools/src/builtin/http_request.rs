@@ -58,6 +58,10 @@ impl Tool for HttpRequestTool {
         }
     }
 
+    fn deletes(input: &Value) -> bool {
+        input.get("method").and_then(Value::as_str).is_some_and(|method| method.eq_ignore_ascii_case("DELETE"))
+    }
+
     async fn call(self, cx: &ToolCx<'_>) -> Result<Answer, ToolFailure> {
         let url = Url::parse(&self.url).map_err(|error| ToolFailure::invalid(format!("`url`: {error}")))?;
         let method = self.method.as_deref().unwrap_or("GET").to_ascii_uppercase();

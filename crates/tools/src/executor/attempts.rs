@@ -39,6 +39,11 @@ pub trait Backend: Send + Sync {
         tool.effects
     }
 
+    /// Whether the input of a call makes it delete something. A definition can say so too, by its name or its method.
+    fn deletes(&self, _tool: &CompiledTool, _input: &Value) -> bool {
+        false
+    }
+
     /// Returns the implementation that would run `tool`, for tool types with several implementations per definition.
     fn implementation(&self, _tool: &CompiledTool) -> String {
         String::new()

@@ -224,6 +224,8 @@ impl Executor {
             Ok((tool, input, permit)) => {
                 let effects = self.backend(&tool).map_or(tool.effects, |backend| backend.effects(&tool, &input));
                 let mut ready = ReadyCall::new(envelope_builder, tool, input, effects, permit);
+                ready.deletes =
+                    self.backend(&ready.tool).is_some_and(|backend| backend.deletes(&ready.tool, &ready.input));
                 ready.envelope_builder.set_resolved_inputs(names);
                 Preparation::Ready(Box::new(ready))
             }

@@ -20,6 +20,8 @@ pub struct ReadyCall {
     pub input: Value,
     /// The side effects of this call, at most those of the tool.
     pub effects: SideEffects,
+    /// Whether the input makes this call delete something.
+    pub deletes: bool,
     /// The principal's permission to execute the tool.
     pub permit: Permit,
     /// The idempotency key of the parent call, for nested calls and fallbacks.
@@ -36,7 +38,7 @@ impl ReadyCall {
         permit: Permit,
     ) -> Self {
         envelope_builder.set_policy(permit.policy.clone());
-        Self { tool, input, effects, permit, parent_key: None, envelope_builder }
+        Self { tool, input, effects, deletes: false, permit, parent_key: None, envelope_builder }
     }
 }
 
