@@ -180,6 +180,19 @@ pub(crate) fn matches_category_or_tag(agent: &AgentDefinition, tool: &ToolDefini
     in_categories(&agent.tool_categories, tool) || tool.tags.iter().any(|tag| agent.tool_tags.contains(tag))
 }
 
+/// Whether an agent definition selects the tool: with a reference that `refers` accepts, also as an implementation in a
+/// library, or by category or tag.
+pub(crate) fn selects(
+    agent: &AgentDefinition,
+    tool: &ToolDefinition,
+    refers: impl Fn(&VersionedRef<'_>) -> bool,
+) -> bool {
+    let implementations = agent.libraries.values().flat_map(|tools| tools.values());
+    let mut references = agent.tool_refs.iter().chain(implementations).filter_map(|text| VersionedRef::parse(text));
+    !excluded_by_name(agent, tool.ref_name.as_str())
+        && (references.any(|reference| refers(&reference)) || matches_category_or_tag(agent, tool))
+}
+
 /// Whether an agent definition excludes the tool with this name.
 pub(crate) fn excluded_by_name(agent: &AgentDefinition, name: &str) -> bool {
     agent.excluded_tool_refs.iter().any(|excluded| excluded.eq_ignore_ascii_case(name))

@@ -2,7 +2,7 @@
 
 use toolwright_types::{Document, Operation, ToolDefinition, TypeDefinition};
 
-use toolwright_catalog::registry::{DefinitionPage, DefinitionQuery, RegistryError};
+use toolwright_catalog::registry::RegistryError;
 use toolwright_catalog::{Registry, Session};
 
 use crate::TypeMaintenance;
@@ -53,19 +53,12 @@ async fn requested_types(
     session: &Session,
     names: &[String],
 ) -> Result<Vec<Document<TypeDefinition>>, RegistryError> {
+    if names.is_empty() {
+        return registry.list_all::<TypeDefinition>(session, Vec::new()).await;
+    }
     let mut types = Vec::new();
     for name in names {
         types.push(registry.get::<TypeDefinition>(session, name, None).await?);
-    }
-    let mut cursor = None;
-    while names.is_empty() {
-        let query = DefinitionQuery { limit: 1000, cursor, ..DefinitionQuery::default() };
-        let DefinitionPage { items, next } = registry.list::<TypeDefinition>(session, query).await?;
-        types.extend(items);
-        if next.is_none() {
-            break;
-        }
-        cursor = next;
     }
     Ok(types)
 }

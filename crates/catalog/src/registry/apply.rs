@@ -9,7 +9,7 @@ use toolwright_types::{AgentDefinition, DefinitionSource, Document, DocumentKind
 use super::{Batch, Definition, Registry, RegistryError, WrittenNames};
 use crate::Unavailable;
 use crate::access::Session;
-use crate::toolset::{VersionedRef, excluded_by_name, matches_category_or_tag};
+use crate::toolset::selects;
 
 /// The number of agents per page when the users of a tool are searched.
 const PAGE_SIZE: u32 = 1000;
@@ -256,15 +256,8 @@ impl<'a> Plan<'a> {
 /// Whether an agent uses the tool `current` and would use `new` instead. An agent that requires another version is not
 /// affected.
 fn uses(agent: &AgentDefinition, current: &ToolDefinition, new: &ToolDefinition) -> bool {
-    let name = current.ref_name.as_str();
-    if excluded_by_name(agent, name) {
-        return false;
-    }
-    let implementations = agent.libraries.values().flat_map(|tools| tools.values());
-    let mut references = agent.tool_refs.iter().chain(implementations).filter_map(|text| VersionedRef::parse(text));
-    let by_name = references.any(|reference| {
-        reference.name.eq_ignore_ascii_case(name)
-            && reference.version_req.is_none_or(|requirement| requirement.matches(&new.version))
-    });
-    by_name || matches_category_or_tag(agent, current)
+    selects(agent, current, |reference| {
+        reference.name.eq_ignore_ascii_case(current.ref_name.as_str())
+            && reference.version_req.as_ref().is_none_or(|requirement| requirement.matches(&new.version))
+    })
 }

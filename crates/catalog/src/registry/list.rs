@@ -68,6 +68,24 @@ impl Registry {
         }
     }
 
+    /// Returns all definitions that match the filters and that the session may read.
+    pub async fn list_all<T: Definition>(
+        &self,
+        session: &Session,
+        filters: Vec<FieldEquals>,
+    ) -> Result<Vec<Document<T>>, RegistryError> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let query = DefinitionQuery { filters: filters.clone(), limit: 1000, cursor, ..DefinitionQuery::default() };
+            let page = self.list::<T>(session, query).await?;
+            all.extend(page.items);
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
     /// Counts the definitions that match the filters, including those that the session may not read.
     pub async fn count<T: Definition>(
         &self,

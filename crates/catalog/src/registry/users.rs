@@ -4,14 +4,12 @@ use toolwright_types::{
     AgentDefinition, Document, ToolDefinition, ToolProviderConfig, TypeDefinition, referenced_types,
 };
 
-use super::{Definition, DefinitionQuery, Registry, RegistryError};
+use super::{Definition, Registry, RegistryError};
 use crate::access::Session;
-use crate::toolset::{VersionedRef, excluded_by_name, matches_category_or_tag};
+use crate::toolset::selects;
 
 /// The maximum number of names in a warning.
 const MAX_NAMES: usize = 20;
-/// The number of definitions per page.
-const PAGE_SIZE: u32 = 1000;
 
 impl Registry {
     /// Returns a warning with the agents that select a tool by name, id, category or tag.
@@ -21,11 +19,10 @@ impl Registry {
         tool: &Document<ToolDefinition>,
     ) -> Result<Option<String>, RegistryError> {
         let name = tool.meta.ref_name.as_str();
-        let is_tool =
-            |reference: VersionedRef<'_>| reference.name.eq_ignore_ascii_case(name) || reference.name == tool.meta.id;
         let agents = self.names_of(session, |agent: &AgentDefinition| {
-            let is_named = agent.tool_refs.iter().filter_map(|text| VersionedRef::parse(text)).any(is_tool);
-            (is_named || matches_category_or_tag(agent, &tool.body)) && !excluded_by_name(agent, name)
+            selects(agent, &tool.body, |reference| {
+                reference.name.eq_ignore_ascii_case(name) || reference.name == tool.meta.id
+            })
         });
         Ok(warning(&agents.await?, "agent", "tool"))
     }
@@ -64,17 +61,9 @@ impl Registry {
         session: &Session,
         matches: impl Fn(&T) -> bool + Send,
     ) -> Result<Vec<String>, RegistryError> {
-        let (mut names, mut cursor) = (Vec::new(), None);
-        loop {
-            let query = DefinitionQuery { limit: PAGE_SIZE, cursor, ..DefinitionQuery::default() };
-            let page = self.list::<T>(session, query).await?;
-            let found = page.items.iter().filter(|document| matches(&document.body));
-            names.extend(found.map(|document| document.meta.ref_name.to_string()));
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => return Ok(names),
-            }
-        }
+        let all = self.list_all::<T>(session, Vec::new()).await?;
+        let found = all.iter().filter(|document| matches(&document.body));
+        Ok(found.map(|document| document.meta.ref_name.to_string()).collect())
     }
 }
 

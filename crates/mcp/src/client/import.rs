@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolwright_catalog::registry::{DefinitionPage, DefinitionQuery, FieldEquals, RegistryError};
+use toolwright_catalog::registry::{FieldEquals, RegistryError};
 use toolwright_catalog::{Session, Unavailable};
 use toolwright_engine::{Engine, MCP_LIST_METHOD};
 use toolwright_runs::DirectOutcome;
@@ -338,18 +338,7 @@ impl McpImports {
     ) -> Result<Vec<Document<ToolDefinition>>, McpImportError> {
         let filter = |path: &str, value: &str| FieldEquals { path: vec![path.to_owned()], value: json!(value) };
         let filters = vec![filter("providerRef", provider), filter("toolType", "EXTERNAL_MCP")];
-        let mut tools = Vec::new();
-        let mut cursor = None;
-        loop {
-            let wanted =
-                DefinitionQuery { filters: filters.clone(), limit: 1000, cursor, ..DefinitionQuery::default() };
-            let DefinitionPage { items, next } = self.engine.registry.list::<ToolDefinition>(session, wanted).await?;
-            tools.extend(items);
-            match next {
-                Some(next) => cursor = Some(next),
-                None => return Ok(tools),
-            }
-        }
+        Ok(self.engine.registry.list_all(session, filters).await?)
     }
 
     async fn create_tools(
