@@ -42,7 +42,7 @@ pub enum VaultError {
     #[error("{0}")]
     Owner(String),
     /// The principal has the maximum number of secrets.
-    #[error("{0}; delete one that is no longer used")]
+    #[error("{0}; delete an unused secret first")]
     TooMany(PutError),
     /// The database failed.
     #[error(transparent)]

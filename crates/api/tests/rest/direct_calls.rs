@@ -226,10 +226,10 @@ async fn refused_call_is_journaled_without_its_input(server: Server) {
     server.define_echo("look", json!({})).await;
     let schema = json!({ "type": "object", "properties": { "filler": { "enum": ["a"] } } });
     server.define_echo("strict", json!({ "inputJsonSchema": schema })).await;
-    let nobody = server.with_key(&server.issue_key(json!({ "principal": "nobody", "roles": [] })).await);
+    let guest = server.with_key(&server.issue_key(json!({ "principal": "guest", "roles": [] })).await);
     let input = json!({ "filler": "x".repeat(100_000) });
     for (caller, tool, code, reason) in
-        [(&nobody, "look", "POLICY_DENIED", "permission"), (&server, "strict", "VALIDATION_ERROR", "input_schema")]
+        [(&guest, "look", "POLICY_DENIED", "permission"), (&server, "strict", "VALIDATION_ERROR", "input_schema")]
     {
         let answer = execute(caller, tool, input.clone()).await;
         let (id, envelope) = (run_id(&answer), answer.expect(200));

@@ -128,7 +128,7 @@ async fn tool_list_without_read_permission_is_empty_and_has_no_cursor(server: Se
     let next = page["nextCursor"].as_str().unwrap();
     let rest = server.get(&format!("tools?limit=2&cursor={next}")).await.expect(200);
     assert_eq!((rest["items"][0]["refName"].as_str(), &rest["nextCursor"]), (Some("c"), &Value::Null));
-    let issued = server.post("keys", json!({ "principal": "nobody", "roles": [] })).await.expect(201);
+    let issued = server.post("keys", json!({ "principal": "guest", "roles": [] })).await.expect(201);
     let unprivileged = server.with_key(issued["key"].as_str().unwrap());
     let page = unprivileged.get("tools?limit=1").await.expect(200);
     assert_eq!(
@@ -139,18 +139,18 @@ async fn tool_list_without_read_permission_is_empty_and_has_no_cursor(server: Se
 }
 
 async fn principal_has_a_limited_number_of_own_secrets(server: Server) {
-    let nobody = server.with_key(&server.issue_key(json!({ "principal": "nobody", "roles": [] })).await);
+    let guest = server.with_key(&server.issue_key(json!({ "principal": "guest", "roles": [] })).await);
     let put = async |server: &Server, name: &str, scope: &str| {
         server.post("secrets", json!({ "name": name, "scope": scope, "value": "12345678" })).await
     };
     for number in 0..100 {
-        put(&nobody, &format!("s{number}"), "user").await.expect(201);
+        put(&guest, &format!("s{number}"), "user").await.expect(201);
     }
-    let problem = put(&nobody, "s100", "user").await.problem(409, "limit-reached");
+    let problem = put(&guest, "s100", "user").await.problem(409, "limit-reached");
     assert!(problem["detail"].as_str().unwrap().contains("at most 100 secrets"), "{problem}");
-    assert_eq!(put(&nobody, "s0", "user").await.expect(201)["revision"], 2, "a new value is not a new secret");
+    assert_eq!(put(&guest, "s0", "user").await.expect(201)["revision"], 2, "a new value is not a new secret");
     put(&server, "s100", "user").await.expect(201);
     put(&server, "s100", "realm").await.expect(201);
-    nobody.delete("secrets/s0?scope=user").await.expect(204);
-    put(&nobody, "s100", "user").await.expect(201);
+    guest.delete("secrets/s0?scope=user").await.expect(204);
+    put(&guest, "s100", "user").await.expect(201);
 }

@@ -1,8 +1,8 @@
 //! Shows the input of a call to the person who decides about it.
 //!
 //! Every key and every value is shown. Long texts are shortened, each with the number of characters that are left out,
-//! so a long text cannot hide another field. An input with too many values is not shown at all, and then nobody is
-//! asked: a person must not confirm what is not visible.
+//! so a long text cannot hide another field. If an input has too many values, the server
+//! does not show it and does not request a confirmation: a person must not confirm an input that is not visible.
 
 use std::fmt::Write;
 

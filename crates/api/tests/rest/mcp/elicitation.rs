@@ -142,7 +142,7 @@ async fn confirmation_shows_every_field_or_is_not_requested(server: Server) {
     assert!(question.contains("\"c\":1") && question.contains("\"z\":\"delete all\""), "{question}");
     assert_eq!(question.matches("(and 4800 more characters)").count(), 2, "{question}");
 
-    // Nobody is asked to confirm an input that cannot be shown.
+    // The server does not request a confirmation for an input that it cannot show.
     let many = json!({ "items": (0..1_000).collect::<Vec<_>>() });
     let error = client.call("t_careful", many.clone()).await["structuredContent"]["error"].clone();
     assert_eq!(error["details"]["reason"], "confirmation_required", "{error}");
