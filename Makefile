@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract examples
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -16,7 +16,7 @@ help: ## List the commands
 run: ## Build and start the server with the demo
 	@scripts/run
 
-test: lint test-rust test-docs exports contract ## Set up and pass every test
+test: lint test-rust test-docs exports contract examples ## Set up and pass every test
 
 # Properties draw the same cases each time, so that a failure comes from the change under test. `make properties` draws new ones.
 test-rust: export PROPTEST_RNG_SEED ?= 20261118
@@ -39,6 +39,10 @@ exports: ## Load the exported tools in the packages they are for
 
 contract: ## Check openapi.json, and the server against it
 	scripts/check-contract
+
+examples: ## Run every example of examples/ and compare what it prints
+	cargo build --quiet --bin toolwright
+	scripts/check-examples
 
 openapi: ## Write openapi.json anew
 	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi::
