@@ -23,7 +23,8 @@ test-rust: export PROPTEST_RNG_SEED ?= 20261118
 test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, S3, Restate and a mock of model providers
 	scripts/with-services scripts/with-aimock scripts/openapi-samples scripts/nextest run --workspace --no-fail-fast
 
-test-docs: ## The examples in the documentation of the crates
+test-docs: ## The examples in the documentation of the crates, and the links of the pages
+	scripts/check-links
 	cargo test --quiet --workspace --doc
 
 lint: ## Formatting, the rules for dependencies, and clippy
