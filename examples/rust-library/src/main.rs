@@ -65,7 +65,8 @@ async fn ask(message: &str) -> Result<String, Box<dyn std::error::Error>> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let answer = ask("to be or not to be").await?;
+    // The future of the engine is large, so it is on the heap.
+    let answer = Box::pin(ask("to be or not to be")).await?;
     #[expect(clippy::print_stdout, reason = "the example prints its result")]
     {
         println!("{answer}");
@@ -77,7 +78,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 mod tests {
     #[tokio::test]
     async fn agent_calls_the_tool_and_not_the_forbidden_one() {
-        let answer = super::ask("to be or not to be").await.map_err(|error| error.to_string());
+        let answer = Box::pin(super::ask("to be or not to be")).await.map_err(|error| error.to_string());
         assert_eq!(answer.as_deref(), Ok("COMPLETED: 6 words"));
     }
 }
