@@ -41,7 +41,7 @@ exports: ## Load the exported tools in the packages they are for
 contract: ## Check openapi.json, and the server against it
 	scripts/check-contract
 
-examples: ## Run every example of examples/ and compare what it prints
+examples: ## Run every example of examples/ and compare what it prints; compare docs/cli.md with the binary
 	cargo build --quiet --bin toolwright
 	scripts/check-examples
 
