@@ -43,7 +43,7 @@ class AsyncClient:
         api_key: str | None = None,
         *,
         realm: str | None = None,
-        timeout: float = 600.0,
+        timeout: float = 300.0,
         reconnects: int = 5,
         http: httpx.AsyncClient | None = None,
     ) -> None:
