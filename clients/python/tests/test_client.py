@@ -55,6 +55,12 @@ def test_settings_come_from_the_environment(url: str, monkeypatch: pytest.Monkey
         assert client.send(operations.whoami())["principal"] == "admin"
 
 
+def test_realm_is_sent_with_each_request(url: str) -> None:
+    with Client(url, KEY, realm="no-such-realm") as client, pytest.raises(ToolwrightError) as caught:
+        client.send(operations.whoami())
+    assert caught.value.status in (403, 404)
+
+
 def test_unreachable_server_is_a_connection_error() -> None:
     with Client("http://127.0.0.1:1", KEY) as client, pytest.raises(ToolwrightError) as caught:
         client.send(operations.whoami())

@@ -1,4 +1,4 @@
-"""Runs the quick start of the README and the example."""
+"""Runs the quick start of the README, the blocks of docs/clients.md and the example."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def test_quick_start_of_the_readme_runs(url: str) -> None:
     readme = (CLIENT / "README.md").read_text(encoding="utf-8")
     output = run(readme.split("```python\n")[1].split("```")[0], url)
     for expected in ("Acme Corp", "VALIDATION_ERROR", "COMPLETED Done: deal", "deals are in negotiation"):
+        assert expected in output
+
+
+def test_blocks_of_the_documentation_run(url: str) -> None:
+    page = (CLIENT.parents[1] / "docs" / "clients.md").read_text(encoding="utf-8")
+    blocks = [block.split("```")[0] for block in page.split("```python\n")[1:]]
+    output = run("\n".join([*blocks, "print(run.status, run.text, names)"]), url)
+    for expected in ("VALIDATION_ERROR", "COMPLETED The file has 8 lines.", "hubspot/get-deal"):
         assert expected in output
 
 

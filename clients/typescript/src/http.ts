@@ -67,7 +67,7 @@ export interface Settings {
   url?: string | undefined;
   /** The API key. Default: `TOOLWRIGHT_API_KEY`. */
   apiKey?: string | undefined;
-  /** The realm of all requests. Default: the realm of the key. */
+  /** The realm of all requests. Default: `TOOLWRIGHT_REALM`, else the realm of the key. */
   realm?: string | undefined;
   /** The limit of each request in milliseconds, also of the run of an agent. Default: 300000. */
   timeout?: number | undefined;
@@ -93,7 +93,8 @@ export class Http {
       throw new ToolwrightError("no-api-key", "the API key is required", "set TOOLWRIGHT_API_KEY or pass `apiKey`");
     }
     this.url = (settings.url ?? environment("TOOLWRIGHT_URL") ?? DEFAULT_URL).replace(/\/+$/, "");
-    this.headers = { authorization: `Bearer ${apiKey}`, ...(settings.realm === undefined ? {} : { "x-realm": settings.realm }) };
+    const realm = settings.realm ?? environment("TOOLWRIGHT_REALM");
+    this.headers = { authorization: `Bearer ${apiKey}`, ...(realm === undefined ? {} : { "x-realm": realm }) };
     this.timeout = settings.timeout ?? DEFAULT_TIMEOUT;
     // A browser requires that `fetch` is called on its global object.
     this.send = settings.fetch ?? ((input, init) => fetch(input, init));

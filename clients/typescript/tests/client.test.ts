@@ -73,6 +73,12 @@ test("settings come from the environment", async () => {
   }
 });
 
+test("the realm is sent with each request", async () => {
+  const elsewhere = new Client({ url: server.url, apiKey: KEY, realm: "no-such-realm" });
+  const { status } = await rejected(elsewhere.request("GET", "/api/v1/ai/whoami"));
+  assert(status === 403 || status === 404, String(status));
+});
+
 test("an unreachable server is a connection error", async () => {
   const unreachable = new Client({ url: "http://127.0.0.1:1", apiKey: KEY });
   assert.equal((await rejected(unreachable.request("GET", "/api/v1/ai/whoami"))).code, "connection");
@@ -247,7 +253,7 @@ test("text responses are returned as text", async () => {
   assert.match(String(page), /^# not-found/);
 });
 
-test("the quick start and the example run", () => {
+test("the quick start, the documentation and the example run", () => {
   const env = { ...process.env, TOOLWRIGHT_URL: server.url, TOOLWRIGHT_API_KEY: KEY };
   const run = (file: string, input: string, ...args: string[]): string => {
     const path = new URL(`./generated/${file}`, import.meta.url).pathname;
@@ -259,6 +265,8 @@ test("the quick start and the example run", () => {
   for (const expected of ["Acme Corp", "VALIDATION_ERROR", "COMPLETED Done: deal", "negotiation"]) {
     assert(quickStart.includes(expected), quickStart);
   }
+  const documentation = run("documentation.js", "");
+  assert.match(documentation, /VALIDATION_ERROR[^]*hubspot\/get-deal/);
   const example = run("stream_agent.js", "n\n", "Create a deal.");
   assert.match(example, /hubspot\/create-deal: SKIPPED\n[^]*COMPLETED/);
 });

@@ -33,8 +33,9 @@ T = TypeVar("T")
 
 class AsyncClient:
     """Calls the tools and agents of a server. The address is `url`, else `TOOLWRIGHT_URL`; the key is `api_key`, else
-    `TOOLWRIGHT_API_KEY`. `timeout` limits each request in seconds, also the run of an agent. A lost stream is resumed
-    after up to `reconnects` failed connections in a row.
+    `TOOLWRIGHT_API_KEY`; the realm is `realm`, else `TOOLWRIGHT_REALM`, else that of the key.
+    `timeout` limits each request in seconds, also the run of an agent. A stream is given up after `reconnects` failed
+    connections in a row.
     """
 
     def __init__(

@@ -29,13 +29,14 @@ class Settings:
 
     @staticmethod
     def of(url: str | None, api_key: str | None, realm: str | None, timeout: float, reconnects: int) -> Settings:
-        """Completes the arguments with `TOOLWRIGHT_URL` and `TOOLWRIGHT_API_KEY`."""
+        """Completes the arguments with `TOOLWRIGHT_URL`, `TOOLWRIGHT_API_KEY` and `TOOLWRIGHT_REALM`."""
         key = api_key or os.environ.get("TOOLWRIGHT_API_KEY")
         if not key:
             raise ToolwrightError("no-api-key", "the API key is required", "set TOOLWRIGHT_API_KEY or pass `api_key`")
         headers = {"Authorization": f"Bearer {key}"}
-        if realm is not None:
-            headers["X-Realm"] = realm
+        named_realm = realm or os.environ.get("TOOLWRIGHT_REALM")
+        if named_realm:
+            headers["X-Realm"] = named_realm
         address = url or os.environ.get("TOOLWRIGHT_URL") or DEFAULT_URL
         return Settings(address.rstrip("/"), headers, timeout, reconnects)
 
