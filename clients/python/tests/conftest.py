@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator
 
@@ -20,9 +21,16 @@ DEFINITIONS = Path(__file__).resolve().parents[2] / "testdata" / "definitions.js
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serve(tmp_path_factory.mktemp("server")) as address:
+        create_definitions(address)
+        yield address
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """Runs a server on the data of a folder and returns its address."""
     binary = os.environ.get("TOOLWRIGHT_BIN")
     assert binary, "TOOLWRIGHT_BIN must name the toolwright binary"
-    folder = tmp_path_factory.mktemp("server")
     # A clean environment: with the key of a model provider, the demo would not use its script.
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TOOLWRIGHT_ADMIN_KEY": KEY}
     command = [binary, "serve", "--bind", "127.0.0.1:0", "--demo", "--data", str(folder / "data")]
@@ -32,9 +40,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert server.stdout is not None
         line = server.stdout.readline()
         assert line.startswith("listening on "), (folder / "log").read_text(encoding="utf-8")
-        address = line.removeprefix("listening on ").strip()
-        create_definitions(address)
-        yield address
+        yield line.removeprefix("listening on ").strip()
     finally:
         server.terminate()
         server.wait(timeout=60)
@@ -61,8 +67,7 @@ class CuttingProxy:
     """
 
     def __init__(self, url: str, markers: list[bytes], *, stops: bool = False) -> None:
-        host, port = url.removeprefix("http://").split(":")
-        self._upstream = (host, int(port))
+        self.forward_to(url)
         self._markers = markers
         self._stops = stops
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -70,6 +75,11 @@ class CuttingProxy:
         self.requests: list[bytes] = []
         """The first bytes of each connection."""
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def forward_to(self, url: str) -> None:
+        """Sets the server of the next connections."""
+        host, port = url.removeprefix("http://").split(":")
+        self._upstream = (host, int(port))
 
     def close(self) -> None:
         # `shutdown` wakes the thread that accepts; `close` alone would not.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Iterable
 
 import pytest
 
-from conftest import KEY, CuttingProxy
+from conftest import KEY, CuttingProxy, serve
 from toolwright import Client, StreamEvent, ToolwrightError, approve
 from toolwright.operation import StreamOperation
 from toolwright.stream import StreamReader
@@ -101,6 +103,22 @@ def test_cut_stream_performs_a_client_tool_once(url: str) -> None:
     proxy.close()
     assert performed == ["notes.md"]
     assert texts(events)[-1] == "The file has 3 lines."
+
+
+def test_stream_continues_after_a_restart_of_the_server(tmp_path: Path) -> None:
+    types: list[str] = []
+    with ExitStack() as server:
+        proxy = CuttingProxy(server.enter_context(serve(tmp_path)), [])
+        with Client(proxy.url, KEY) as client:
+            for event in client.agents.stream("assistant", "Create a deal."):
+                types.append(event["type"])
+                if event["type"] == "APPROVAL_REQUIRED":
+                    server.close()
+                    proxy.forward_to(server.enter_context(serve(tmp_path)))
+                    [approval] = client.approvals.list(event["runId"])
+                    assert approval.deny("not after a restart").status == "COMPLETED"
+        proxy.close()
+    assert types.count("APPROVAL_REQUIRED") == 1 and types[-1] == "DONE"
 
 
 def test_stream_that_cannot_resume_raises_and_names_the_run(client: Client, url: str) -> None:

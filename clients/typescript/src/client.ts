@@ -32,7 +32,7 @@ export class Client {
 
   constructor(settings: Settings = {}) {
     this.http = new Http(settings);
-    this.reconnects = settings.reconnects ?? 5;
+    this.reconnects = settings.reconnects ?? 10;
     this.tools = new Tools(this, this.http);
     this.agents = new Agents(this, this.http);
     this.runs = new Runs(this, this.http);

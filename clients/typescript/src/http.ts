@@ -71,7 +71,7 @@ export interface Settings {
   realm?: string | undefined;
   /** The limit of each request in milliseconds, also of the run of an agent. Default: 300000. */
   timeout?: number | undefined;
-  /** After how many failed connections in a row a stream is given up. Default: 5. */
+  /** After how many failed connections in a row a stream is given up. Default: 10, which is about 20 seconds. */
   reconnects?: number | undefined;
   /** Sends the requests. Default: the global `fetch`. */
   fetch?: typeof fetch | undefined;
@@ -96,7 +96,6 @@ export class Http {
     const realm = settings.realm ?? environment("TOOLWRIGHT_REALM");
     this.headers = { authorization: `Bearer ${apiKey}`, ...(realm === undefined ? {} : { "x-realm": realm }) };
     this.timeout = settings.timeout ?? DEFAULT_TIMEOUT;
-    // A browser requires that `fetch` is called on its global object.
     this.send = settings.fetch ?? ((input, init) => fetch(input, init));
   }
 
@@ -155,7 +154,7 @@ async function body(response: Response): Promise<unknown> {
   return response.arrayBuffer();
 }
 
-/** Reads a variable of the environment. A browser has none. */
+/** Reads a variable of the environment. `process` is not imported, because it is not part of every runtime. */
 function environment(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   return process?.env?.[name] || undefined;

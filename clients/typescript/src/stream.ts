@@ -6,6 +6,7 @@ import type { StreamEvent } from "./models.js";
 
 /** How long a client waits before it reconnects for the second time, in milliseconds. The delay doubles each time. */
 const FIRST_DELAY = 100;
+const LONGEST_DELAY = 5_000;
 
 /** The request of a stream. */
 export interface StreamRequest {
@@ -57,7 +58,7 @@ export class StreamReader {
   /** Prepares the next connection and returns the delay before it. Throws the cause if the stream cannot resume. */
   lost(cause: ToolwrightError): number {
     if (this.runId === undefined || this.failures >= this.attempts) throw cause;
-    const delay = this.failures === 0 ? 0 : FIRST_DELAY * 2 ** (this.failures - 1);
+    const delay = this.failures === 0 ? 0 : Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** (this.failures - 1));
     this.failures += 1;
     this.buffer = "";
     this.decoder = new TextDecoder();

@@ -45,7 +45,7 @@ class AsyncClient:
         *,
         realm: str | None = None,
         timeout: float = 300.0,
-        reconnects: int = 5,
+        reconnects: int = 10,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self._settings = Settings.of(url, api_key, realm, timeout, reconnects)
@@ -77,7 +77,7 @@ class AsyncClient:
         return result
 
     async def iterate(self, operation: Operation[Page[T]]) -> AsyncIterator[T]:
-        """Sends an operation that lists, and returns the items of all pages. Pages are requested when they are needed."""
+        """Sends an operation that lists, and returns the items of all pages. A page is requested when it is needed."""
         while True:
             page = await self.send(operation)
             for item in page.items:
@@ -199,8 +199,8 @@ class AsyncTools:
     async def call(
         self, ref: str, input: Any = None, *, version: str | None = None, tools: Handlers | None = None
     ) -> ToolEnvelope:
-        """Calls a tool and returns the envelope, also if the call failed. `output_of` returns the output of an envelope.
-        `tools` has functions that perform client tools.
+        """Calls a tool and returns the envelope, also if the call failed. `output_of` returns the output of an
+        envelope. `tools` has functions that perform client tools.
         """
         return await self._client.perform(call_tool(ref, input, version, tools))
 
@@ -226,8 +226,8 @@ class AsyncAgents:
         tools: Handlers | None = None,
         on_approval: OnApproval | None = None,
     ) -> AsyncRun:
-        """Runs an agent and returns when the run ends or waits. With `tools` and `on_approval` the client answers client
-        tools and approvals, and the run continues.
+        """Runs an agent and returns when the run ends or waits. With `tools` and `on_approval` the client answers
+        client tools and approvals, and the run continues.
         """
         body = message_body(message, conversation_id, context, version)
         run = AsyncRun(self._client, await self._client.send(operations.execute_agent(ref, body)))

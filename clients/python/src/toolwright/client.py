@@ -45,7 +45,7 @@ class Client:
         *,
         realm: str | None = None,
         timeout: float = 300.0,
-        reconnects: int = 5,
+        reconnects: int = 10,
         http: httpx.Client | None = None,
     ) -> None:
         self._settings = Settings.of(url, api_key, realm, timeout, reconnects)
@@ -77,7 +77,7 @@ class Client:
         return result
 
     def iterate(self, operation: Operation[Page[T]]) -> Iterator[T]:
-        """Sends an operation that lists, and returns the items of all pages. Pages are requested when they are needed."""
+        """Sends an operation that lists, and returns the items of all pages. A page is requested when it is needed."""
         while True:
             page = self.send(operation)
             yield from page.items
@@ -197,8 +197,8 @@ class Tools:
     def call(
         self, ref: str, input: Any = None, *, version: str | None = None, tools: Handlers | None = None
     ) -> ToolEnvelope:
-        """Calls a tool and returns the envelope, also if the call failed. `output_of` returns the output of an envelope.
-        `tools` has functions that perform client tools.
+        """Calls a tool and returns the envelope, also if the call failed. `output_of` returns the output of an
+        envelope. `tools` has functions that perform client tools.
         """
         return self._client.perform(call_tool(ref, input, version, tools))
 
@@ -224,8 +224,8 @@ class Agents:
         tools: Handlers | None = None,
         on_approval: OnApproval | None = None,
     ) -> Run:
-        """Runs an agent and returns when the run ends or waits. With `tools` and `on_approval` the client answers client
-        tools and approvals, and the run continues.
+        """Runs an agent and returns when the run ends or waits. With `tools` and `on_approval` the client answers
+        client tools and approvals, and the run continues.
         """
         body = message_body(message, conversation_id, context, version)
         run = Run(self._client, self._client.send(operations.execute_agent(ref, body)))

@@ -13,6 +13,8 @@ from .operations import watch_run
 FIRST_DELAY = 0.1
 """How long a client waits before it reconnects for the second time, in seconds. The delay doubles each time."""
 
+LONGEST_DELAY = 5.0
+
 
 class StreamReader:
     """The state of one stream, across its connections."""
@@ -31,12 +33,12 @@ class StreamReader:
         after = operation.query.get("after")
         self._last_id: str | None = None if after is None else str(after)
         self._iteration = 0
-        # Whether the consumer has pieces of a reply that the server sends again if the stream is resumed. A journal entry
-        # contains a reply only when it is complete.
+        # Whether the consumer has pieces of a reply that the server sends again if the stream is resumed. A journal
+        # entry contains a reply only when it is complete.
         self._has_pieces = False
         self._reply_complete = False
-        # Events since the last id. The server sends them again if the stream is resumed, because only the last event of
-        # a journal entry has an id.
+        # Events since the last id. The server sends them again if the stream is resumed, because only the last event
+        # of a journal entry has an id.
         self._since_id: set[str] = set()
         self._repeated: set[str] = set()
 
@@ -51,10 +53,10 @@ class StreamReader:
                 yield event
 
     def lost(self, cause: ToolwrightError) -> float:
-        """Prepares the next connection and returns the delay before it. Raises the cause if the stream cannot resume."""
+        """Prepares the next connection and returns the delay before it. Raises the cause if it cannot resume."""
         if self.run_id is None or self._failures >= self._attempts:
             raise cause
-        delay = 0.0 if self._failures == 0 else FIRST_DELAY * float(2 ** (self._failures - 1))
+        delay = 0.0 if self._failures == 0 else min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** (self._failures - 1))
         self._failures += 1
         self._buffer, self._data, self._id = b"", [], None
         self._repeated = set(self._since_id)
