@@ -15,6 +15,9 @@ use crate::provider_test::ProviderTest;
 /// The maximum number of drift findings that are counted.
 const MAX_FINDINGS: u32 = 100;
 
+/// The number of revisions of a provider among which its last change is looked for.
+const MAX_REVISIONS: u32 = 50;
+
 /// Whether a definition is ready for a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
@@ -79,7 +82,7 @@ struct SecretFact {
 /// What is known about the connection of a provider.
 struct ConnectionFact {
     test: Option<ProviderTest>,
-    /// When the provider was changed last.
+    /// When the provider was changed last, other than by a discovery of its tools.
     changed_at: Timestamp,
 }
 
@@ -181,12 +184,14 @@ impl Engine {
         session: &Session,
         provider: &Document<ToolProviderConfig>,
         probe: bool,
-    ) -> Result<ConnectionFact, Unavailable> {
+    ) -> Result<ConnectionFact, RegistryError> {
         let test = match probe {
             true => self.calls.test_provider(session, provider).await?,
             false => self.calls.last_provider_test(session, provider).await?,
         };
-        Ok(ConnectionFact { test, changed_at: provider.meta.updated_at })
+        let name = provider.meta.ref_name.as_str();
+        let (revisions, _) = self.registry.revisions(session, name, None, MAX_REVISIONS).await?;
+        Ok(ConnectionFact { test, changed_at: changed_at(provider, &revisions) })
     }
 
     async fn sandbox_check(&self, language: &str) -> ReadinessCheck {
@@ -199,6 +204,15 @@ impl Engine {
                 .remedy("ask an administrator; `GET /api/v1/ai/server` shows the reason to administrators"),
         }
     }
+}
+
+/// Returns when the provider was changed last. A discovery of tools writes its time into the provider, which is no change
+/// of the connection. `revisions` are the last revisions, newest first.
+fn changed_at(provider: &Document<ToolProviderConfig>, revisions: &[Document<ToolProviderConfig>]) -> Timestamp {
+    let connection = |config: &ToolProviderConfig| ToolProviderConfig { last_discovery_sync: None, ..config.clone() };
+    let current = connection(&provider.body);
+    let unchanged = revisions.iter().take_while(|revision| connection(&revision.body) == current);
+    unchanged.last().map_or(provider.meta.updated_at, |revision| revision.meta.updated_at)
 }
 
 fn is_provided_by(tool: &ToolDefinition, provider: &ToolProviderConfig) -> bool {

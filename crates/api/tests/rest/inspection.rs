@@ -134,6 +134,10 @@ async fn changed_mcp_tool_is_not_ready_until_the_change_is_accepted(server: Serv
     with_peer(async |peer| {
         define_peer(&server, &peer, json!({})).await;
         server.post("tools/import/mcp", json!({ "providerRef": "peer" })).await.expect(200);
+        // A discovery writes to the provider, but does not change its connection.
+        server.post("tool-providers/peer/discover", json!({})).await.expect(200);
+        let is_ok = |view: &Value| check(view, "connection")["status"] == "ok";
+        server.poll_until("tool-providers/peer/readiness", is_ok).await;
         let probed = async || server.get("tools/peer_echo/readiness?probe=true").await.expect(200);
         assert_eq!(check(&probed().await, "quarantine")["status"], "ok");
         peer.patch("tools/peer_echo", json!({ "description": "something else" })).await.expect(200);

@@ -71,7 +71,7 @@ impl Registry {
         uses.types = self
             .users_of(session, &mut uses.truncated, |entity_type: &TypeDefinition| {
                 let mut tools = record_tools(entity_type);
-                Vec::from_iter(tools.any(|name| named(name)).then_some("records"))
+                Vec::from_iter(tools.any(named).then_some("records"))
             })
             .await?;
         Ok(uses)

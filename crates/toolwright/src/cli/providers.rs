@@ -123,7 +123,8 @@ async fn create(cx: &Context, args: &CreateArgs) -> Result<Exit, Failure> {
     let (found, _) = definitions::read(&args.files, args.format, Some(ResourceKind::Provider))?;
     if let Some(other) = found.iter().find(|definition| definition.kind != ResourceKind::Provider) {
         let (location, kind) = (&other.location, other.kind.noun());
-        let message = format!("{location}: must be a provider, got a {kind}; use `toolwright tools apply` for all kinds");
+        let message =
+            format!("{location}: must be a provider, got a {kind}; use `toolwright tools apply` for all kinds");
         return Err(Failure::InvalidDefinitions(vec![message]));
     }
     let mut exit = Exit::Ok;
