@@ -12,7 +12,7 @@ use futures::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 use toolwright_authz::{Action, Resource};
 use toolwright_machine::trial::{Report, Sample};
-use toolwright_types::{DocumentId, Principal, PrincipalId, RealmScope, Timestamp, Trial, TrialId, TrialKind};
+use toolwright_types::{DocumentId, Principal, PrincipalId, RealmId, RealmScope, Timestamp, Trial, TrialId, TrialKind};
 
 use super::binding::{BindingContext, Bindings, LibrarySelection};
 use super::replay::{ModelOverrides, RecordedRun, ReplayOptions};
@@ -192,6 +192,8 @@ impl Agents {
             TrialSetup { session: session.clone(), agent, realm, principal, captures: !sends_writes, live_tools };
         let active_trial = ActiveTrial {
             owner: session.principal.id,
+            realm: session.realm.realm,
+            started_at: self.0.runs.now(),
             agent: setup.agent.document.meta.ref_name.to_string(),
             arms: [a.trial.arm.clone(), b.trial.arm.clone()],
             runs: u32::try_from(runs).unwrap_or(u32::MAX),
@@ -226,7 +228,7 @@ impl Agents {
         let active_trial = self.0.trials.get(trial);
         let found = self.list_snapshots(session, query).await?;
         let first = found.iter().find_map(|snapshot| snapshot.start.trial.clone());
-        let own_trial = active_trial.as_ref().filter(|active| active.owner == session.principal.id);
+        let own_trial = active_trial.as_ref().filter(|active| active.is_of(session));
         let (agent, runs) = match (found.first(), &first, own_trial) {
             (Some(snapshot), Some(trial), _) => (snapshot.start.subject.clone(), trial.runs.unwrap_or_default()),
             // The trial was just started, and its first run is not stored yet.
@@ -438,11 +440,13 @@ pub(crate) struct ActiveTrials(Arc<Mutex<HashMap<TrialId, ActiveTrial>>>);
 
 /// A running trial.
 #[derive(Clone)]
-struct ActiveTrial {
-    owner: PrincipalId,
-    agent: String,
-    arms: [String; 2],
-    runs: u32,
+pub(crate) struct ActiveTrial {
+    pub owner: PrincipalId,
+    pub realm: RealmId,
+    pub started_at: Timestamp,
+    pub agent: String,
+    pub arms: [String; 2],
+    pub runs: u32,
 }
 
 /// Keeps a trial registered as running until this guard is dropped.
@@ -451,10 +455,29 @@ struct ActiveTrialGuard {
     trial: TrialId,
 }
 
+impl ActiveTrial {
+    /// Whether the principal of the session started the trial in the realm of the session.
+    pub(crate) fn is_of(&self, session: &Session) -> bool {
+        self.owner == session.principal.id && self.realm == session.realm.realm
+    }
+}
+
 impl ActiveTrials {
+    /// Returns the trials of a realm.
+    pub(crate) fn in_realm(&self, realm: RealmId) -> Vec<(TrialId, ActiveTrial)> {
+        let trials = self.lock();
+        let own = trials.iter().filter(|(_, active)| active.realm == realm);
+        own.map(|(trial, active)| (*trial, active.clone())).collect()
+    }
+
     fn register(&self, trial: TrialId, active_trial: ActiveTrial) -> ActiveTrialGuard {
         self.lock().insert(trial, active_trial);
         ActiveTrialGuard { trials: self.clone(), trial }
+    }
+
+    /// Whether this server runs the trial.
+    pub(crate) fn contains(&self, trial: TrialId) -> bool {
+        self.lock().contains_key(&trial)
     }
 
     fn get(&self, trial: TrialId) -> Option<ActiveTrial> {

@@ -16,7 +16,7 @@ use toolwright_catalog::Session;
 use toolwright_runs::{RunMeta, RunSnapshot};
 
 /// The maximum depth of child runs.
-const MAX_DELEGATION_DEPTH: u8 = 5;
+pub(super) const MAX_DELEGATION_DEPTH: u8 = 5;
 
 /// The backend of tools of type AGENT. [`DelegateBackend::bind`] connects it to [`Agents`] after both are created,
 /// because of a cycle: `Agents` needs the executor, and the executor needs this backend.

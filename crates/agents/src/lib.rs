@@ -6,6 +6,7 @@
 mod binding;
 mod compare;
 pub mod conversations;
+mod cost;
 mod delegate;
 mod error;
 mod exposed;
@@ -20,6 +21,7 @@ mod spec;
 mod split;
 mod start;
 mod summary;
+mod trial_list;
 mod undo;
 mod writes;
 
@@ -36,6 +38,7 @@ pub use binding::{BindingError, Bindings, LibrarySelection};
 use compare::ActiveTrials;
 pub use compare::{CompareError, CompareRequest, ComparisonCases, ComparisonReport, LiveTrialReport};
 pub use conversations::Conversations;
+pub use cost::{CostEstimate, CostModel, CostTerm, DelegateCost};
 pub use delegate::DelegateBackend;
 pub use error::{PatternError, StartError};
 pub use fork::{ForkChanges, ForkError, RepeatedWrite};
@@ -43,6 +46,7 @@ pub use gram::{AgentPattern, AgentSource, ExecutionModel};
 pub use pins::Pins;
 pub use replay::{ReplayChanges, ReplaySource, StartedReplay, TrialError};
 pub use start::{AgentRequest, StartedRun, check_context_size};
+pub use trial_list::{TrialFilter, TrialItem, TrialPage};
 pub use undo::{Compensation, IrreversibleCall, UndoError, UndoPreview};
 
 use toolwright_catalog::{
@@ -117,6 +121,11 @@ impl Agents {
         let AgentServices { resolver, models, runs, identity, access, store } = dependencies;
         let trials = ActiveTrials::default();
         Self(Arc::new(Inner { resolver, models, runs, identity, access, store, settings, trials }))
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &AgentSettings {
+        &self.0.settings
     }
 
     /// Returns the tools of an agent for this session, and the names of the tools that would be offered to its model

@@ -99,8 +99,8 @@ pub(crate) struct GetParams {
 /// The page of a list of revisions.
 #[derive(Deserialize)]
 pub(crate) struct RevisionParams {
-    limit: Option<u32>,
-    cursor: Option<String>,
+    pub(crate) limit: Option<u32>,
+    pub(crate) cursor: Option<String>,
 }
 
 /// Returns the routes of one collection, with their OpenAPI description.
@@ -240,9 +240,9 @@ where
     documented::<T>(path, on_get(self::versions::<T>), [(HttpMethod::Get, versions.build())])
 }
 
-type DocumentedRoutes = (Vec<(String, RefOr<Schema>)>, utoipa::openapi::path::Paths, MethodRouter<AppState>);
+pub(crate) type DocumentedRoutes = (Vec<(String, RefOr<Schema>)>, utoipa::openapi::path::Paths, MethodRouter<AppState>);
 
-fn documented<T: Collection>(
+pub(crate) fn documented<T: Collection>(
     path: String,
     router: MethodRouter<AppState>,
     operations: impl IntoIterator<Item = (HttpMethod, Operation)>,
@@ -271,7 +271,7 @@ where
     (schemas, paths, router)
 }
 
-fn operation<T: Collection>(
+pub(crate) fn operation<T: Collection>(
     id: &str,
     parameters: &[(&str, ParameterIn)],
     body: Option<RefOr<Schema>>,

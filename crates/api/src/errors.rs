@@ -264,7 +264,9 @@ impl From<RegistryError> for Problem {
         match error {
             RegistryError::Denied(inner) => inner.into(),
             RegistryError::Unavailable(inner) => inner.into(),
-            RegistryError::NotFound { .. } | RegistryError::NoVersion { .. } => Problem::new(Code::NotFound, text),
+            RegistryError::NotFound { .. } | RegistryError::NoVersion { .. } | RegistryError::NoRevision { .. } => {
+                Problem::new(Code::NotFound, text)
+            }
             RegistryError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
             RegistryError::Stale { .. } => Problem::new(Code::StaleRevision, text),
             RegistryError::HasRecords(_) => Problem::new(Code::TypeInUse, text),

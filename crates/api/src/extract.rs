@@ -198,6 +198,19 @@ impl FromRequestParts<AppState> for PathPair {
     }
 }
 
+/// The name or id in the path, and two variable segments after it.
+pub(crate) struct PathTriple(pub String, pub String, pub String);
+
+impl FromRequestParts<AppState> for PathTriple {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
+        let path = Path::<(String, String, String)>::from_request_parts(parts, engine).await;
+        let Path((name, second, third)) = path.map_err(invalid_path)?;
+        Ok(Self(name, second, third))
+    }
+}
+
 fn invalid_path(_: PathRejection) -> Problem {
     Problem::new(Code::InvalidRequest, "the path must be valid UTF-8")
 }

@@ -11,6 +11,7 @@ mod list_params;
 mod openapi;
 mod problem;
 mod request_log;
+mod revisions;
 mod routes;
 mod run_views;
 mod state;

@@ -10,6 +10,9 @@ use toolwright_types::DefinitionSource;
 
 use crate::problem::{Code, Problem, TextSpan};
 
+/// The largest page size.
+pub(crate) const MAX_LIMIT: u32 = 100;
+
 /// The body of `POST …/query`.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -120,11 +123,11 @@ pub(crate) fn filter_on_known_fields(
 /// Checks the page size.
 pub(crate) fn limit(requested: Option<u32>) -> Result<u32, Problem> {
     let limit = requested.unwrap_or(20);
-    if (1..=100).contains(&limit) { Ok(limit) } else { Err(invalid_limit(&limit)) }
+    if (1..=MAX_LIMIT).contains(&limit) { Ok(limit) } else { Err(invalid_limit(&limit)) }
 }
 
 fn invalid_limit(limit: &dyn std::fmt::Display) -> Problem {
-    Problem::invalid("limit", format!("must be a number between 1 and 100, got `{limit}`"))
+    Problem::invalid("limit", format!("must be a number between 1 and {MAX_LIMIT}, got `{limit}`"))
 }
 
 /// Parses a cursor.

@@ -6,19 +6,29 @@
 pub use crate::collection::DeletionView;
 pub use crate::conversation_views::{ConversationView, TurnView};
 pub use crate::problem::{FieldError, Problem};
+pub use crate::revisions::{ChangeView, RevisionDiffView, RevisionView};
 pub use crate::routes::agents::AgentToolView;
+pub use crate::routes::costs::{CostBoundView, CostEstimateView, CostModelView, DelegateCostView};
 pub use crate::routes::drift::DriftView;
 pub use crate::routes::gram::{AppliedView, GramApplyView, MatchesView};
 pub use crate::routes::imports::{ImportView, ImportedView, SkippedOperationView};
 pub use crate::routes::journals::{RunDiffView, TrialCallView, TrialReplayView, TrialRepliesView, VerificationView};
 pub use crate::routes::keys::{IssuedKeyView, KeyView};
 pub use crate::routes::mcp_imports::{McpImportView, McpSkippedView, McpToolView};
+pub use crate::routes::models::{ModelPriceView, ModelView};
+pub use crate::routes::principals::PrincipalView;
+pub use crate::routes::providers::ProviderTestView;
 pub use crate::routes::query::{DeletedManyView, DeletedView, RecordCount, RecordPageView, SavedView};
-pub use crate::routes::realms::WhoView;
+pub use crate::routes::reach::{ReachEdgeView, ReachNodeView, ReachView};
+pub use crate::routes::readiness::{CheckView, ProviderUsesView, ReadinessView, ToolUsesView, UseView};
+pub use crate::routes::realms::{RealmView, WhoView};
 pub use crate::routes::secrets::SecretView;
+pub use crate::routes::server::{
+    AdministrationView, LanguageView, PartView, RunLimitsView, ServerLimitsView, ServerView,
+};
 pub use crate::routes::tables::{FailedLine, ImportLine};
 pub use crate::routes::tools::{AwaitingClientView, ValidationView};
-pub use crate::routes::trials::{LiveReportView, TrialStartedView, TrialView};
+pub use crate::routes::trials::{LiveReportView, TrialItemView, TrialStartedView, TrialView};
 pub use crate::routes::type_imports::{ImportedTypeView, SkippedTypeView, TypeImportView};
 pub use crate::routes::undo::{KeptCallView, UndoView, UndoneCallView};
 pub use crate::run_views::{

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 use toolwright_authz::{Action, Resource};
-pub use toolwright_store::ApiKey;
-use toolwright_store::{CreateKeyError, EnsureError, NewApiKey, Store};
+pub use toolwright_store::{ApiKey, PrincipalQuery, PrincipalSummary};
+use toolwright_store::{CreateKeyError, EnsureError, NewApiKey, Page, Store};
 use toolwright_types::{
     Clock, KeyId, OrgId, Principal, PrincipalName, RealmId, RealmName, RealmScope, Role, ScopeName, SystemClock,
     Timestamp,
@@ -188,6 +188,22 @@ impl Identity {
     pub async fn keys(&self, session: &Session) -> Result<Vec<(ApiKey, PrincipalName)>, ManageError> {
         self.0.access.require(session, Action::Read, Resource::Keys)?;
         Ok(self.0.store.tenancy().keys(session.principal.org).await.map_err(Unavailable::from)?)
+    }
+
+    /// Returns a page of the principals of the org, sorted by name. The cursor is the name of the last principal.
+    pub async fn principals(
+        &self,
+        session: &Session,
+        query: &PrincipalQuery,
+    ) -> Result<Page<PrincipalSummary, PrincipalName>, ManageError> {
+        self.0.access.require(session, Action::Read, Resource::Keys)?;
+        let tenancy = self.0.store.tenancy();
+        Ok(tenancy.principals(session.principal.org, query).await.map_err(Unavailable::from)?)
+    }
+
+    /// Whether the session may administrate the org.
+    pub fn is_administrator(&self, session: &Session) -> bool {
+        self.0.access.require(session, Action::Write, Resource::Realms).is_ok()
     }
 
     /// Revokes a key. This server rejects it at once and ends its streams, other servers within seconds.

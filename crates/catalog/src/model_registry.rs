@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolwright_models::{
-    ErrorKind, InvalidModelRef, InvalidScript, Model, ModelConfig, ModelError, ModelFactory, ModelRef, Price, Provider,
-    RetryPolicy, RetryingModel, Script, ScriptedModel, UrlSource,
+    ErrorKind, InvalidModelRef, InvalidScript, KnownModel, Model, ModelConfig, ModelError, ModelFactory, ModelRef,
+    Price, PriceSource, Provider, RetryPolicy, RetryingModel, Script, ScriptedModel, UrlSource,
 };
 use toolwright_tools::http::{EgressPolicy, Grant};
 use toolwright_tools::ports::{SecretResolver, SecretRevision};
@@ -38,6 +38,35 @@ impl Default for ModelDefaults {
             max_output_tokens: 4096,
         }
     }
+}
+
+/// What the server knows of a model.
+#[derive(Debug, Clone)]
+pub struct ModelInfo {
+    /// The name, or a prefix that applies to all models whose names start with it.
+    pub name: String,
+    /// The name of the provider, if it is known.
+    pub provider: Option<String>,
+    /// The price, its source and its date. `None` if the price is not known.
+    pub price: Option<ModelPrice>,
+    /// The size of the context in tokens, if it is known.
+    pub context_tokens: Option<u64>,
+    /// The environment variable with the operator's API key, and whether it is set. `None` if the provider is not known or
+    /// needs no key.
+    pub key_variable: Option<(String, bool)>,
+    /// Whether agents without a model use this model.
+    pub is_default: bool,
+}
+
+/// The price of a model and its origin.
+#[derive(Debug, Clone)]
+pub struct ModelPrice {
+    /// The price.
+    pub price: Price,
+    /// Who set it. `None` for a free model of this server.
+    pub source: Option<PriceSource>,
+    /// The date of the price, if it is known.
+    pub as_of: Option<String>,
 }
 
 /// Builds the models of agents and caches them. Cheap to clone.
@@ -120,6 +149,45 @@ impl ModelRegistry {
     /// Returns the price of the model in a realm, if it is known.
     pub fn price(&self, realm: &RealmScope, llm: &LlmConfig) -> Option<Price> {
         self.models(realm).price(&self.config(llm).ok()?)
+    }
+
+    /// Returns the models that a realm has prices for, and the default model, sorted by name.
+    pub fn known_models(&self, realm: &RealmScope) -> Vec<ModelInfo> {
+        let default = self.info(realm, &LlmConfig::default()).ok();
+        let priced = self.models(realm).prices().iter().map(|(name, known)| {
+            let provider = known.provider.as_deref().and_then(|name| name.parse().ok());
+            ModelInfo {
+                name: name.to_owned(),
+                provider: known.provider.clone(),
+                price: Some(ModelPrice::new(known)),
+                context_tokens: known.context_tokens,
+                key_variable: provider.and_then(|provider| self.models(realm).key_variable(provider)),
+                is_default: default.as_ref().is_some_and(|default| default.name == name),
+            }
+        });
+        let mut models: Vec<ModelInfo> = priced.collect();
+        models.extend(default.filter(|default| !models.iter().any(|model| model.name == default.name)));
+        models.sort_by(|a, b| a.name.cmp(&b.name));
+        models
+    }
+
+    /// Returns what is known of the model of a configuration.
+    pub fn info(&self, realm: &RealmScope, llm: &LlmConfig) -> Result<ModelInfo, InvalidModelRef> {
+        let ModelRef { provider, model } = self.model_ref(llm)?;
+        let models = self.models(realm);
+        let known = models.prices().find(&model).map(|(_, known)| known);
+        let price = match (provider, known) {
+            (Provider::Scripted, _) => Some(ModelPrice { price: Price::FREE, source: None, as_of: None }),
+            (_, known) => known.map(ModelPrice::new),
+        };
+        Ok(ModelInfo {
+            price,
+            context_tokens: known.and_then(|known| known.context_tokens),
+            key_variable: models.key_variable(provider),
+            is_default: self.model_ref(&LlmConfig::default()).is_ok_and(|default| default.model == model),
+            provider: Some(provider.to_string()),
+            name: model,
+        })
     }
 
     /// Returns the configuration of the fallback model, which is used if the configured model is not available.
@@ -206,6 +274,12 @@ impl ModelRegistry {
             let message = format!("secret `{name}` does not exist for `{}` in realm `{}`", principal.name, realm.name);
             ModelError::new(ErrorKind::Auth, message)
         })
+    }
+}
+
+impl ModelPrice {
+    fn new(known: &KnownModel) -> Self {
+        Self { price: known.price, source: Some(known.source), as_of: known.as_of.clone() }
     }
 }
 

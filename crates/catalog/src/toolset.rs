@@ -180,17 +180,59 @@ pub(crate) fn matches_category_or_tag(agent: &AgentDefinition, tool: &ToolDefini
     in_categories(&agent.tool_categories, tool) || tool.tags.iter().any(|tag| agent.tool_tags.contains(tag))
 }
 
-/// Whether an agent definition selects the tool: with a reference that `refers` accepts, also as an implementation in a
-/// library, or by category or tag.
+/// How an agent definition selects a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SelectedBy {
+    /// By name or id.
+    Name,
+    /// As an implementation in a library.
+    Library,
+    /// By category.
+    Category,
+    /// By tag.
+    Tag,
+}
+
+impl SelectedBy {
+    /// The name of the way.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            SelectedBy::Name => "name",
+            SelectedBy::Library => "library",
+            SelectedBy::Category => "category",
+            SelectedBy::Tag => "tag",
+        }
+    }
+}
+
+/// Whether an agent definition selects the tool in any way; see [`selection`].
 pub(crate) fn selects(
     agent: &AgentDefinition,
     tool: &ToolDefinition,
     refers: impl Fn(&VersionedRef<'_>) -> bool,
 ) -> bool {
-    let implementations = agent.libraries.values().flat_map(|tools| tools.values());
-    let mut references = agent.tool_refs.iter().chain(implementations).filter_map(|text| VersionedRef::parse(text));
-    !excluded_by_name(agent, tool.ref_name.as_str())
-        && (references.any(|reference| refers(&reference)) || matches_category_or_tag(agent, tool))
+    !selection(agent, tool, refers).is_empty()
+}
+
+/// Returns the ways in which an agent definition selects the tool: with a reference that `refers` accepts, also as an
+/// implementation in a library, or by category or tag. Empty if the agent excludes the tool.
+pub(crate) fn selection(
+    agent: &AgentDefinition,
+    tool: &ToolDefinition,
+    refers: impl Fn(&VersionedRef<'_>) -> bool,
+) -> Vec<SelectedBy> {
+    if excluded_by_name(agent, tool.ref_name.as_str()) {
+        return Vec::new();
+    }
+    let refers = |text: &String| VersionedRef::parse(text).is_some_and(|reference| refers(&reference));
+    let is_selected_by = |way: &SelectedBy| match way {
+        SelectedBy::Name => agent.tool_refs.iter().any(refers),
+        SelectedBy::Library => agent.libraries.values().flat_map(|tools| tools.values()).any(refers),
+        SelectedBy::Category => in_categories(&agent.tool_categories, tool),
+        SelectedBy::Tag => tool.tags.iter().any(|tag| agent.tool_tags.contains(tag)),
+    };
+    let ways = [SelectedBy::Name, SelectedBy::Library, SelectedBy::Category, SelectedBy::Tag];
+    ways.into_iter().filter(is_selected_by).collect()
 }
 
 /// Whether an agent definition excludes the tool with this name.

@@ -16,6 +16,9 @@ const RETRY_FOR: Duration = Duration::from_secs(30);
 /// The time limit of one request. It can be short, because a run that applies a command only has to write its journal.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The time limit of a health check, for which a person waits.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// An HTTP base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address(Url);
@@ -101,6 +104,11 @@ impl Ingress {
 }
 
 impl TaskScheduler for Ingress {
+    fn check(&self) -> BoxFuture<'_, Result<(), SchedulerError>> {
+        let request = self.http.get(format!("{}/restate/health", self.address)).timeout(CHECK_TIMEOUT);
+        Box::pin(async move { Ok(self.send(request).await?) })
+    }
+
     fn wake(&self, run: RunId) -> BoxFuture<'_, Result<(), SchedulerError>> {
         Box::pin(self.invoke("send", run, "wake", None))
     }

@@ -39,6 +39,17 @@ impl Calls {
         &self.executor
     }
 
+    /// Returns the runs of the calls.
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    /// Checks that the session may execute a tool. The error is the permission that it lacks.
+    pub(crate) fn may_execute(&self, session: &Session, tool: &CompiledTool) -> Result<(), String> {
+        let permit = self.access.may_execute(&session.principal, &session.realm, tool);
+        permit.map(drop).map_err(|denial| denial.permission)
+    }
+
     /// Executes a tool as a direct call. Returns the id of its run and the outcome.
     pub async fn execute(
         &self,

@@ -30,6 +30,7 @@ use crate::drift::DriftReports;
 use crate::execution::{Execution, ExecutionSettings};
 use crate::imports::Imports;
 use crate::references::ReferenceData;
+use crate::status::{ServerStatus, StatusParts};
 use crate::vault::Vault;
 
 /// Returns the value of an environment variable.
@@ -81,6 +82,8 @@ pub struct Options {
     pub scheduler: Option<Arc<dyn TaskScheduler>>,
     /// Backends for tool types that the engine does not implement.
     pub backends: Vec<(ToolType, Arc<dyn Backend>)>,
+    /// The optional features of the program, in addition to those of this crate. Only for the status of the server.
+    pub features: Vec<&'static str>,
     /// The clock of all services.
     pub clock: Arc<dyn Clock>,
     /// Returns the value of an environment variable. The default reads the environment of the process.
@@ -113,6 +116,7 @@ impl Options {
             record_rules: Arc::new(NoRules),
             scheduler: None,
             backends: Vec::new(),
+            features: Vec::new(),
             clock: Arc::new(SystemClock),
             environment: Arc::new(|name| std::env::var(name).ok()),
         }
@@ -146,6 +150,8 @@ pub struct Engine {
     pub conversations: Conversations,
     /// Records.
     pub records: Records,
+    /// The features of the server and the health of its parts.
+    pub status: ServerStatus,
     /// Indexes and generated tools of entity types.
     pub entity_tools: TypeMaintenance,
     store: Store,
@@ -184,6 +190,7 @@ impl Engine {
         let identity = Identity::bootstrap(base.store.clone(), base.access.clone(), options.admin_key).await?;
         let first_key = issue_first_key(&identity, options.issue_first_key).await?;
         let http = HttpClient::new(EgressPolicy::allowing(options.egress_allow));
+        let (sandbox, data) = (options.sandbox.clone(), options.data.clone());
         let settings = ExecutionSettings {
             library: options.library,
             sandbox: options.sandbox,
@@ -250,6 +257,15 @@ impl Engine {
         if let Some(reserve) = &base.reserve {
             reserve.restore();
         }
+        let status = ServerStatus::new(StatusParts {
+            store: base.store.clone(),
+            blobs: base.blobs.clone(),
+            runs: runs.clone(),
+            redis: execution.redis_ping,
+            sandbox,
+            data,
+            features: options.features.into_iter().chain(built_in_features()).collect(),
+        });
         background.spawn(references.clone().run_refresh_loop(stop.clone()));
         background.spawn(execution.drift_writer.run(stop.clone()));
         let engine = Self {
@@ -263,6 +279,7 @@ impl Engine {
             calls,
             agents,
             records,
+            status,
             entity_tools: type_maintenance,
             conversations: Conversations::new(base.store.clone(), base.access, runs.clone()),
             runs,
@@ -321,6 +338,12 @@ impl Engine {
         self.tables.close().await;
         self.store.close().await;
     }
+}
+
+/// The optional features of this crate.
+fn built_in_features() -> impl Iterator<Item = &'static str> {
+    let features = [(cfg!(feature = "postgres"), "postgres"), (cfg!(feature = "redis"), "redis")];
+    features.into_iter().filter_map(|(enabled, name)| enabled.then_some(name))
 }
 
 /// Issues the administrator's API key if no key exists. The key cannot be read again later.

@@ -21,6 +21,7 @@ use crate::helix::HelixBackend;
 use crate::logins::Logins;
 use crate::references::ReferenceCache;
 use crate::sandbox_backend::{SandboxBackend, with_python};
+use crate::status::RedisPing;
 use crate::vault::VaultPort;
 
 /// The options of the engine that the executor needs.
@@ -45,6 +46,8 @@ pub(crate) struct Execution {
     pub reference_cache: ReferenceCache,
     pub drift_recorder: DriftRecorder,
     pub drift_writer: DriftWriter,
+    /// Checks that Redis answers, if the server uses it.
+    pub redis_ping: Option<RedisPing>,
 }
 
 impl Execution {
@@ -59,7 +62,7 @@ impl Execution {
         let records_slot = RecordsSlot::default();
         let library = Arc::new(with_python(with_query_tools(library, &records_slot), sandbox.as_ref()));
         let catalog = Catalog::new(store.clone(), Arc::clone(&library));
-        let (cache, limiter) = shared_ports(redis_url.as_deref()).await?;
+        let (cache, limiter, redis_ping) = shared_ports(redis_url.as_deref()).await?;
         let reference_cache = ReferenceCache::new(store.clone());
         let (drift_recorder, drift_writer) = drift::channel(store.clone());
         let logins = Logins {
@@ -106,6 +109,7 @@ impl Execution {
             reference_cache,
             drift_recorder,
             drift_writer,
+            redis_ping,
         })
     }
 }
@@ -130,17 +134,18 @@ fn builtin_backends(
     ]
 }
 
-type SharedPorts = (Arc<dyn ResultCache>, Arc<dyn RateLimiter>);
+type SharedPorts = (Arc<dyn ResultCache>, Arc<dyn RateLimiter>, Option<RedisPing>);
 
 async fn shared_ports(redis_url: Option<&str>) -> Result<SharedPorts, OpenError> {
     match redis_url {
-        None => Ok((Arc::new(MemoryCache::default()), Arc::new(MemoryRateLimiter::default()))),
+        None => Ok((Arc::new(MemoryCache::default()), Arc::new(MemoryRateLimiter::default()), None)),
         #[cfg(feature = "redis")]
         Some(url) => {
             let connection =
                 crate::redis_ports::connect(url).await.map_err(|error| OpenError::Redis(Box::new(error)))?;
             let cache = crate::redis_ports::RedisCache::new(connection.clone());
-            Ok((Arc::new(cache), Arc::new(crate::redis_ports::RedisRateLimiter::new(connection))))
+            let ping = crate::redis_ports::ping(connection.clone());
+            Ok((Arc::new(cache), Arc::new(crate::redis_ports::RedisRateLimiter::new(connection)), Some(ping)))
         }
         #[cfg(not(feature = "redis"))]
         Some(_) => Err(OpenError::RedisNotBuiltIn),

@@ -12,10 +12,13 @@ mod gram_agent;
 mod helix;
 pub mod imports;
 mod logins;
+mod provider_test;
+mod readiness;
 #[cfg(feature = "redis")]
 mod redis_ports;
 pub mod references;
 mod sandbox_backend;
+mod status;
 mod vault;
 
 pub use base::OpenError;
@@ -24,6 +27,9 @@ pub use drift::DriftReports;
 pub use engine::{Engine, EnvironmentLookup, Options};
 pub use gram_agent::{ExecuteError, execute_agent_with_library, gram_response};
 pub use imports::Imports;
+pub use provider_test::ProviderTest;
+pub use readiness::{CheckStatus, Readiness, ReadinessCheck};
 pub use references::ReferenceData;
+pub use status::{DiskSpace, LanguageStatus, PartHealth, ServerStatus};
 pub use toolwright_store::{SecretInfo, SecretScope};
 pub use vault::{Vault, VaultError};

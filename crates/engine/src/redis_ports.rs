@@ -1,5 +1,6 @@
 //! A result cache and rate limits in Redis, which several servers share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,8 @@ use toolwright_tools::executor::{CacheKey, MemoryRateLimiter};
 use toolwright_tools::ports::{RateLimiter, ResultCache};
 use toolwright_types::RateLimit;
 
+use crate::status::RedisPing;
+
 /// The response timeout. If Redis is slower, the call continues without it.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -19,6 +22,17 @@ pub(crate) async fn connect(url: &str) -> Result<ConnectionManager, RedisError> 
         .set_connection_timeout(Some(Duration::from_secs(5)))
         .set_number_of_retries(1);
     ConnectionManager::new_with_config(redis::Client::open(url)?, config).await
+}
+
+/// Returns a function that checks that Redis answers.
+pub(crate) fn ping(connection: ConnectionManager) -> RedisPing {
+    Arc::new(move || {
+        let mut connection = connection.clone();
+        Box::pin(async move {
+            let answer: Result<String, RedisError> = redis::cmd("PING").query_async(&mut connection).await;
+            answer.map(drop).map_err(Into::into)
+        })
+    })
 }
 
 /// A result cache in Redis. If Redis fails, every lookup is a cache miss.

@@ -82,6 +82,14 @@ impl Vault {
         Ok(all)
     }
 
+    /// Returns the owner of the secret that applies to the session: `user`, `realm` or `org`. `None` if there is none.
+    pub(crate) async fn scope_of(&self, session: &Session, name: &str) -> Result<Option<&'static str>, Unavailable> {
+        // No secret has an invalid name, so nothing is found.
+        let Ok(name) = name.parse::<RefName>() else { return Ok(None) };
+        let found = self.store.secrets(&session.realm).lookup(&name, session.principal.id).await?;
+        Ok(found.map(|identity| identity.scope.as_str()))
+    }
+
     /// Removes the secret `name` from `scope`.
     pub async fn remove(&self, session: &Session, scope: SecretScope, name: &RefName) -> Result<(), VaultError> {
         self.require(session, scope, name)?;

@@ -61,6 +61,10 @@ impl Shared {
 }
 
 impl TaskScheduler for Shared {
+    fn check(&self) -> BoxFuture<'_, Result<(), SchedulerError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn wake(&self, run: RunId) -> BoxFuture<'_, Result<(), SchedulerError>> {
         Box::pin(async move {
             self.0.tasks.spawn(self.clone().advance(run, TaskEvent::Wake));
@@ -175,6 +179,10 @@ async fn repeated_events_and_tasks_write_the_same_journal_as_a_local_driver() {
 struct Idle;
 
 impl TaskScheduler for Idle {
+    fn check(&self) -> BoxFuture<'_, Result<(), SchedulerError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn wake(&self, _: RunId) -> BoxFuture<'_, Result<(), SchedulerError>> {
         Box::pin(std::future::ready(Ok(())))
     }

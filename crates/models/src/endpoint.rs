@@ -82,6 +82,13 @@ pub(crate) fn resolve_key(
     }
 }
 
+/// Returns the name of the environment variable with the key of a provider, and whether it is set.
+pub(crate) fn key_variable(provider: Provider, environment: &Environment) -> Option<(String, bool)> {
+    let names = variable_names(provider)?;
+    let is_set = lookup(environment, &names.key).is_some();
+    Some((names.key, is_set))
+}
+
 fn variable_names(provider: Provider) -> Option<VariableNames> {
     let key = match provider {
         Provider::Helix => "HELIX_API_KEY",

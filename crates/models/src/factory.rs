@@ -74,6 +74,17 @@ impl ModelFactory {
         }
     }
 
+    /// Returns the prices.
+    pub fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
+    /// Returns the name of the environment variable with the API key of a provider, and whether it is set. `None` if the
+    /// provider needs no key.
+    pub fn key_variable(&self, provider: Provider) -> Option<(String, bool)> {
+        endpoint::key_variable(provider, &*self.environment)
+    }
+
     /// Builds the configured model, without retries. [`RetryingModel`](crate::RetryingModel) adds retries.
     pub fn build(&self, config: &ModelConfig) -> Result<Arc<dyn Model>, ModelError> {
         if config.model.trim().is_empty() {

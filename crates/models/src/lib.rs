@@ -33,7 +33,7 @@ pub use endpoint::{ModelEndpoint, UrlSource};
 pub use error::{ErrorKind, ModelError};
 pub use factory::ModelFactory;
 pub use model::{Model, NoSink, Sink};
-pub use prices::{InvalidPrices, Price, PriceList, Prices};
+pub use prices::{InvalidPrices, KnownModel, Price, PriceList, PriceSource, Prices};
 pub use retry::{RetryPolicy, RetryingModel};
 pub use scripted::{InvalidScript, Script, ScriptedModel};
 pub use tokens::{estimate_request_tokens, estimate_tokens};

@@ -45,15 +45,60 @@ impl Price {
     }
 }
 
+/// A model of the price table. Its name is a prefix: it applies to every model whose name starts with it, unless a longer
+/// name applies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownModel {
+    /// The price.
+    pub price: Price,
+    /// The name of the provider, if it is known.
+    pub provider: Option<String>,
+    /// The size of the context in tokens, input and output together, if it is known.
+    pub context_tokens: Option<u64>,
+    /// Who set the price.
+    pub source: PriceSource,
+    /// The date of the price, such as `2025-11-30`, if it is known.
+    pub as_of: Option<String>,
+}
+
+/// Who set a price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PriceSource {
+    /// The built-in table.
+    BuiltIn,
+    /// The operator, for all realms.
+    Operator,
+    /// The operator, for one realm.
+    Realm,
+}
+
+impl PriceSource {
+    /// The name of the source.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PriceSource::BuiltIn => "built-in",
+            PriceSource::Operator => "operator",
+            PriceSource::Realm => "realm",
+        }
+    }
+}
+
 /// The effective prices: the built-in prices with an operator's overrides and additions.
 #[derive(Debug, Clone)]
 pub struct Prices {
-    models: BTreeMap<String, Price>,
+    models: BTreeMap<String, KnownModel>,
 }
 
 impl Default for Prices {
     fn default() -> Self {
-        Self { models: BUILT_IN.models.clone() }
+        let file = &*BUILT_IN;
+        let models = file.models.iter().map(|(name, entry)| {
+            (
+                name.clone(),
+                entry.known(PriceSource::BuiltIn, Some(&file.as_of).filter(|date| !date.is_empty()).cloned()),
+            )
+        });
+        Self { models: models.collect() }
     }
 }
 
@@ -72,16 +117,9 @@ pub enum InvalidPrices {
 }
 
 impl Prices {
-    /// The built-in prices, with `overrides` replacing the prices of the same name.
-    pub fn with_overrides(overrides: impl IntoIterator<Item = (String, Price)>) -> Self {
-        let mut prices = Self::default();
-        prices.models.extend(overrides);
-        prices
-    }
-
     /// The built-in prices, with overrides from text in the format of `prices.json`.
     pub fn from_json(text: &str) -> Result<Self, InvalidPrices> {
-        Ok(Self::with_overrides(PriceFile::parse(text)?.models))
+        Ok(PriceList::from_json(text)?.default_prices())
     }
 
     /// The date of the built-in prices. The note in `prices.json` names their sources, and the prices that were compared
@@ -90,13 +128,36 @@ impl Prices {
         &BUILT_IN.as_of
     }
 
-    /// Returns the price of `model`: the entry with the same name, else the entry with the longest name that is a
-    /// prefix of `model`.
+    /// Returns the price of `model`, if it is known.
     pub fn price_of(&self, model: &str) -> Option<Price> {
+        self.find(model).map(|(_, known)| known.price)
+    }
+
+    /// Returns the entry that applies to `model`: the entry with the same name, else the entry with the longest name that
+    /// is a prefix of `model`.
+    pub fn find(&self, model: &str) -> Option<(&str, &KnownModel)> {
         // The longest possible prefix of a name is the name itself, so an exact match needs no separate lookup.
-        let is_prefix = |name: &&String| !name.is_empty() && model.starts_with(name.as_str());
-        let longest = self.models.keys().filter(is_prefix).max_by_key(|name| name.len())?;
-        self.models.get(longest).copied()
+        let applies = |(name, _): &(&String, &KnownModel)| !name.is_empty() && model.starts_with(name.as_str());
+        let longest = self.models.iter().filter(applies).max_by_key(|(name, _)| name.len());
+        longest.map(|(name, known)| (name.as_str(), known))
+    }
+
+    /// Returns all entries, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &KnownModel)> {
+        self.models.iter().map(|(name, known)| (name.as_str(), known))
+    }
+
+    /// Replaces the entries of the same names. An override without a provider or a context size keeps the known ones.
+    fn apply(mut self, overrides: &BTreeMap<String, PriceEntry>, source: PriceSource, as_of: Option<&String>) -> Self {
+        for (name, entry) in overrides {
+            let mut known = entry.known(source, as_of.cloned());
+            if let Some((_, earlier)) = self.find(name) {
+                known.provider = known.provider.or_else(|| earlier.provider.clone());
+                known.context_tokens = known.context_tokens.or(earlier.context_tokens);
+            }
+            self.models.insert(name.clone(), known);
+        }
+        self
     }
 
     /// Returns the cost of `usage` of `model`; `None` if its price is not known.
@@ -108,27 +169,49 @@ impl Prices {
 /// An operator's price overrides: for all realms, and additionally for single realms.
 #[derive(Debug, Clone, Default)]
 pub struct PriceList {
-    models: BTreeMap<String, Price>,
-    realms: BTreeMap<String, BTreeMap<String, Price>>,
+    models: BTreeMap<String, PriceEntry>,
+    realms: BTreeMap<String, BTreeMap<String, PriceEntry>>,
+    as_of: Option<String>,
 }
 
 impl PriceList {
     /// Parses text in the format of `prices.json`, with an optional `realms` object of overrides by realm name.
     pub fn from_json(text: &str) -> Result<Self, InvalidPrices> {
-        let file = PriceFile::parse(text)?;
-        Ok(Self { models: file.models, realms: file.realms })
+        let PriceFile { models, realms, as_of, .. } = PriceFile::parse(text)?;
+        Ok(Self { models, realms, as_of: Some(as_of).filter(|date| !date.is_empty()) })
     }
 
     /// The prices of realms without their own overrides.
     pub fn default_prices(&self) -> Prices {
-        Prices::with_overrides(self.models.clone())
+        Prices::default().apply(&self.models, PriceSource::Operator, self.as_of.as_ref())
     }
 
     /// The realms with their own overrides, each with its effective prices.
     pub fn realms(&self) -> impl Iterator<Item = (&str, Prices)> {
         self.realms.iter().map(|(realm, own)| {
-            (realm.as_str(), Prices::with_overrides(self.models.clone().into_iter().chain(own.clone())))
+            (realm.as_str(), self.default_prices().apply(own, PriceSource::Realm, self.as_of.as_ref()))
         })
+    }
+}
+
+/// An entry of a price file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PriceEntry {
+    input: f64,
+    output: f64,
+    #[serde(default)]
+    cached_input: Option<f64>,
+    #[serde(default)]
+    provider: Option<String>,
+    #[serde(default)]
+    context_tokens: Option<u64>,
+}
+
+impl PriceEntry {
+    fn known(&self, source: PriceSource, as_of: Option<String>) -> KnownModel {
+        let price = Price { input: self.input, output: self.output, cached_input: self.cached_input };
+        KnownModel { price, provider: self.provider.clone(), context_tokens: self.context_tokens, source, as_of }
     }
 }
 
@@ -140,9 +223,9 @@ struct PriceFile {
     as_of: String,
     #[serde(default, rename = "note")]
     _note: Option<String>,
-    models: BTreeMap<String, Price>,
+    models: BTreeMap<String, PriceEntry>,
     #[serde(default)]
-    realms: BTreeMap<String, BTreeMap<String, Price>>,
+    realms: BTreeMap<String, BTreeMap<String, PriceEntry>>,
 }
 
 impl PriceFile {

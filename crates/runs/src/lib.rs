@@ -45,7 +45,9 @@ use toolwright_machine::AgentOutputs;
 use toolwright_machine::journal::{Entry, RunStart};
 use toolwright_models::{ErrorKind, ModelError};
 use toolwright_store::{Owners, ServerId, Store, WriteError, Writer, WriterOptions};
-pub use toolwright_store::{PendingWait, Run, RunCursor, RunKind, RunQuery, WaitCursor, WaitKind, WaitQuery};
+pub use toolwright_store::{
+    PendingWait, Run, RunCursor, RunKind, RunQuery, TrialQuery, TrialSummary, WaitCursor, WaitKind, WaitQuery,
+};
 use toolwright_tools::Executor;
 use toolwright_types::{Clock, ConversationId, RealmScope, RunId, RunStatus, Timestamp};
 

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use toolwright_authz::{Action, Resource};
 use toolwright_catalog::{Session, Unavailable};
 use toolwright_store::Owners;
-use toolwright_types::{Owner, PrincipalId, RunId};
+use toolwright_types::{Owner, PrincipalId, RunId, TrialId};
 
 use super::command::CommandError;
 use super::journal::state_of;
-use super::{PendingWait, Run, RunCursor, RunHandle, RunQuery, RunRecord, RunWatch, Runs, WaitCursor, WaitQuery};
+use super::{
+    PendingWait, Run, RunCursor, RunHandle, RunQuery, RunRecord, RunWatch, Runs, TrialQuery, TrialSummary, WaitCursor,
+    WaitQuery,
+};
 
 impl Runs {
     /// Returns a run that the session may read.
@@ -39,6 +42,15 @@ impl Runs {
     /// The number of runs. Without the permission to read all runs, only runs that the principal started are counted.
     pub async fn count(&self, session: &Session, query: RunQuery) -> Result<u64, Unavailable> {
         Ok(self.0.store.runs(&session.realm).count(self.visible_owners(session), &query).await?)
+    }
+
+    /// A page of trials. Without the permission to read all runs, only trials that the principal started are listed.
+    pub async fn trials(
+        &self,
+        session: &Session,
+        query: &TrialQuery,
+    ) -> Result<toolwright_store::Page<TrialSummary, TrialId>, Unavailable> {
+        Ok(self.0.store.runs(&session.realm).trials(self.visible_owners(session), query).await?)
     }
 
     /// A page of waits. Without the permission to read all runs, only waits of runs that the principal started are

@@ -34,6 +34,9 @@ pub trait TaskScheduler: Send + Sync {
     /// Asks the scheduler to advance a run soon.
     fn wake(&self, run: RunId) -> BoxFuture<'_, Result<(), SchedulerError>>;
 
+    /// Checks that the scheduler answers.
+    fn check(&self) -> BoxFuture<'_, Result<(), SchedulerError>>;
+
     /// Delivers a command of the inbox to a run, and returns when the run has replied.
     fn deliver<'a>(&'a self, run: RunId, command: &'a str) -> BoxFuture<'a, Result<(), SchedulerError>>;
 }
@@ -83,6 +86,11 @@ impl Runs {
     pub async fn execute_tasks(&self, run: RunId, invocation: &str, tasks: Vec<Task>) -> Result<TaskPlan, Unavailable> {
         let scheduler = self.0.scheduler(run).map_err(no_scheduler)?;
         scheduler.stepper.execute(&self.0.host(), run, invocation, tasks).await
+    }
+
+    /// Checks that the external scheduler answers. `None` if this server has none.
+    pub async fn check_scheduler(&self) -> Option<Result<(), SchedulerError>> {
+        Some(self.0.scheduler.as_ref()?.client.check().await)
     }
 
     /// How many runs an external scheduler drives.

@@ -86,6 +86,7 @@ mod drift;
 mod external;
 mod keys;
 mod page;
+mod principals;
 mod records;
 mod references;
 mod row_filter;
@@ -113,12 +114,13 @@ pub use external::{
 };
 pub use keys::{ApiKey, CreateKeyError, NewApiKey};
 pub use page::{InvalidPageCursor, Page, TimeCursor};
+pub use principals::{PrincipalQuery, PrincipalSummary};
 pub use records::{RealmRecords, RecordPage, RecordWrite, Selection, WriteRecordsError};
 pub use references::{DueSync, NewReferenceItem, RealmReferences, ReferenceItem, ReferenceSet, SyncCounts, SyncState};
 pub use runs::{
     EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, Owners, PartHash, PendingWait, RealmRuns, Run,
     RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint, StoredPart, StoredTask, TaskStart, TaskState,
-    Tombstone, TrialAssignment, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
+    Tombstone, TrialAssignment, TrialQuery, TrialSummary, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
 };
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, RealmSecrets, SecretIdentity, SecretInfo, SecretScope, UnsealError};

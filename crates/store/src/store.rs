@@ -134,6 +134,15 @@ impl Store {
         read!(&self.db, |pool| sqlx::query_scalar("SELECT value FROM generation WHERE id = 1").fetch_one(pool))
     }
 
+    /// Returns the kind of the database: `sqlite` or `postgres`.
+    pub fn database_kind(&self) -> &'static str {
+        match &self.db {
+            Db::Sqlite { .. } => "sqlite",
+            #[cfg(feature = "postgres")]
+            Db::Postgres(_) => "postgres",
+        }
+    }
+
     /// Checks that the database responds.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let one: Result<i64, StoreError> =
@@ -161,12 +170,7 @@ impl Store {
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let database = match &self.db {
-            Db::Sqlite { .. } => "sqlite",
-            #[cfg(feature = "postgres")]
-            Db::Postgres(_) => "postgres",
-        };
-        f.debug_struct("Store").field("database", &database).finish_non_exhaustive()
+        f.debug_struct("Store").field("database", &self.database_kind()).finish_non_exhaustive()
     }
 }
 

@@ -81,11 +81,7 @@ impl CompiledTool {
 
     /// Returns the names of the secrets that a call needs.
     pub fn secret_names(&self) -> impl Iterator<Item = &str> {
-        self.provider.as_deref().map(|provider| &provider.config).into_iter().flat_map(|config| {
-            let auth = [config.auth.secret_ref.as_deref(), config.auth.cert_ref.as_deref()];
-            let arguments = config.args.iter().filter_map(|argument| argument.secret_ref());
-            auth.into_iter().flatten().chain(config.env_secret_refs.values().map(String::as_str)).chain(arguments)
-        })
+        self.provider.as_deref().into_iter().flat_map(|provider| provider.config.secret_names())
     }
 
     /// Returns warnings about the lifecycle of this version.

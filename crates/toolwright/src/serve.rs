@@ -197,6 +197,9 @@ fn engine_options(config: &Config) -> anyhow::Result<Options> {
     options.retention = config.retention();
     options.generation = config.generation();
     options.sandbox = sandbox::open(&config.sandbox);
+    if cfg!(feature = "restate") {
+        options.features.push("restate");
+    }
     Ok(options)
 }
 

@@ -124,6 +124,13 @@ impl ToolProviderConfig {
         self.provider_type == ProviderType::Mcp && self.mcp_transport() == McpTransport::Stdio
     }
 
+    /// The names of the secrets that a call needs. A name can occur several times.
+    pub fn secret_names(&self) -> impl Iterator<Item = &str> {
+        let auth = [self.auth.secret_ref.as_deref(), self.auth.cert_ref.as_deref()];
+        let arguments = self.args.iter().filter_map(CommandArgument::secret_ref);
+        auth.into_iter().flatten().chain(self.env_secret_refs.values().map(String::as_str)).chain(arguments)
+    }
+
     /// The source of this type of reference data.
     pub fn reference_source(&self, data_type: &str) -> Option<&ReferenceSource> {
         self.reference_data.iter().find(|source| source.data_type == data_type)

@@ -9,9 +9,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::collection;
+use crate::revisions;
 use crate::routes::{
-    agents, blobs, conversations, drift, expressions, generated, gram, health, imports, journals, keys, mcp_imports,
-    providers, query, realms, runs, secrets, tables, tools, trials, type_imports, undo,
+    agents, blobs, conversations, costs, drift, expressions, generated, gram, health, imports, journals, keys,
+    mcp_imports, models, principals, providers, query, reach, readiness, realms, runs, secrets, server, tables, tools,
+    trials, type_imports, undo,
 };
 use crate::state::AppState;
 
@@ -43,6 +45,9 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(tools::execute))
         .routes(routes!(tools::validate))
         .routes(routes!(tools::export))
+        .routes(routes!(readiness::tool))
+        .routes(routes!(readiness::tool_uses))
+        .merge(revisions::routes::<ToolDefinition>())
         .merge(imports::routes())
         .merge(type_imports::routes())
         .merge(collection::routes::<AgentDefinition>())
@@ -50,7 +55,10 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(agents::execute_stream))
         .routes(routes!(agents::execute_durable))
         .routes(routes!(agents::tools))
+        .routes(routes!(costs::get))
+        .merge(revisions::routes::<AgentDefinition>())
         .merge(collection::routes::<PromptFragment>())
+        .merge(revisions::routes::<PromptFragment>())
         .routes(routes!(runs::list))
         .routes(routes!(runs::query))
         .routes(routes!(runs::count))
@@ -65,7 +73,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(journals::replay))
         .routes(routes!(journals::diff))
         .routes(routes!(journals::fork))
-        .routes(routes!(trials::start))
+        .routes(routes!(trials::list, trials::start))
         .routes(routes!(trials::get))
         .routes(routes!(trials::report))
         .routes(routes!(undo::undo))
@@ -76,7 +84,11 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(conversations::continue_conversation))
         .merge(collection::routes::<ToolProviderConfig>())
         .routes(routes!(providers::test))
+        .routes(routes!(readiness::provider))
+        .routes(routes!(readiness::provider_uses))
+        .merge(revisions::routes::<ToolProviderConfig>())
         .merge(collection::routes::<TypeDefinition>())
+        .merge(revisions::routes::<TypeDefinition>())
         .routes(routes!(query::root_types))
         .routes(routes!(query::plan))
         .routes(routes!(query::find))
@@ -99,6 +111,10 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(keys::revoke))
         .routes(routes!(realms::list, realms::create))
         .routes(routes!(realms::whoami))
+        .routes(routes!(principals::list))
+        .routes(routes!(models::list))
+        .routes(routes!(server::get))
+        .routes(routes!(reach::get))
         .routes(routes!(expressions::jsonpath))
         .routes(routes!(expressions::evaluate))
         .routes(routes!(gram::parse))

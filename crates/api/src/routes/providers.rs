@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_engine::ReferenceData;
 use toolwright_engine::references::{ReferenceItem, SyncReport, SyncState};
-use toolwright_runs::DirectOutcome;
-use toolwright_types::{ErrorCode, ProviderType, Timestamp, ToolEnvelope, ToolError, ToolProviderConfig};
+use toolwright_types::{Timestamp, ToolError, ToolProviderConfig};
 
 use crate::collection::Collection;
 use crate::extract::{Caller, PathName, QueryParams};
@@ -24,19 +23,19 @@ impl Collection for ToolProviderConfig {
 }
 
 /// The result of a connection test.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ProviderTestView {
+pub struct ProviderTestView {
     /// Whether the provider answered and accepted the credentials.
-    ok: bool,
+    pub ok: bool,
     /// The HTTP status of the response.
-    http_status: Option<u16>,
+    pub http_status: Option<u16>,
     /// The number of tools that an MCP server lists.
-    tool_count: Option<u64>,
+    pub tool_count: Option<u64>,
     /// The duration in milliseconds.
-    duration_ms: u64,
+    pub duration_ms: u64,
     /// The error, if the test failed.
-    error: Option<ToolError>,
+    pub error: Option<ToolError>,
 }
 
 /// The result of a sync of reference data.
@@ -208,41 +207,12 @@ pub(crate) async fn test(
     PathName(name): PathName,
 ) -> Result<Json<ProviderTestView>, Problem> {
     let provider = engine.registry.get::<ToolProviderConfig>(&session, &name, None).await?;
-    if provider.body.provider_type == ProviderType::QuantumInternal {
-        return Ok(Json(ProviderTestView {
-            ok: true,
-            http_status: None,
-            tool_count: None,
-            duration_ms: 0,
-            error: None,
-        }));
-    }
-    let DirectOutcome::Done(envelope) = engine.calls.probe(&session, &provider).await? else {
-        return Err(Problem::new(crate::Code::Internal, "the connection test unexpectedly waits for a client"));
-    };
-    let ToolEnvelope { error, output, metadata, t_start, t_end, .. } = *envelope;
-    let error = error.filter(|error| !shows_a_connection(&provider.body, metadata.http_status, error));
-    let tools =
-        output.get("tools").and_then(Value::as_array).filter(|_| provider.body.provider_type == ProviderType::Mcp);
+    let test = engine.calls.test_provider(&session, &provider).await?;
     Ok(Json(ProviderTestView {
-        ok: error.is_none(),
-        http_status: metadata.http_status,
-        tool_count: tools.map(|tools| tools.len() as u64),
-        duration_ms: t_end.millis_since(t_start),
-        error,
+        ok: test.as_ref().is_none_or(|test| test.error.is_none()),
+        http_status: test.as_ref().and_then(|test| test.http_status),
+        tool_count: test.as_ref().and_then(|test| test.tools.as_ref()).map(|tools| tools.len() as u64),
+        duration_ms: test.as_ref().map_or(0, |test| test.duration_ms),
+        error: test.and_then(|test| test.error),
     }))
-}
-
-/// Whether an error of a connection test shows that the provider is reachable and accepts the credentials. Few HTTP
-/// systems serve their base URL, so a status such as 404 is enough. A gRPC server with a configured descriptor set needs
-/// no reflection.
-fn shows_a_connection(provider: &ToolProviderConfig, http_status: Option<u16>, error: &ToolError) -> bool {
-    match provider.provider_type {
-        ProviderType::Rest => error.code == ErrorCode::ProviderError && http_status.is_some_and(|status| status < 500),
-        ProviderType::Grpc => {
-            let status = error.details.as_ref().and_then(|details| details.get("grpc_status"));
-            provider.descriptor_set.is_some() && status.is_some_and(|status| status == "UNIMPLEMENTED")
-        }
-        ProviderType::Mcp | ProviderType::QuantumInternal => false,
-    }
 }

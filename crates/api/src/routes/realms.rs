@@ -14,10 +14,12 @@ use crate::views::PageView;
 const TAG: &str = "realms";
 
 /// A realm.
-#[derive(Serialize, utoipa::ToSchema)]
-pub(crate) struct RealmView {
-    id: String,
-    name: String,
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RealmView {
+    /// The id of the realm.
+    pub id: String,
+    /// The name of the realm.
+    pub name: String,
 }
 
 impl From<RealmScope> for RealmView {

@@ -100,7 +100,7 @@ impl ExecuteBody {
     }
 }
 
-fn split_reference(reference: &str) -> (&str, Option<&str>) {
+pub(crate) fn split_reference(reference: &str) -> (&str, Option<&str>) {
     match reference.split_once('@') {
         Some((name, version)) => (name, Some(version)),
         None => (reference, None),
@@ -249,7 +249,7 @@ pub(crate) async fn export(
 }
 
 /// The tool in the path, if the caller may read it.
-async fn find_readable_tool(
+pub(crate) async fn find_readable_tool(
     engine: &AppState,
     session: &Session,
     name: &str,

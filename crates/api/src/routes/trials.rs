@@ -9,14 +9,18 @@ use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolwright_agents::{Agents, CompareError, CompareRequest, ComparisonCases, LibrarySelection, ReplaySource};
+use toolwright_agents::{
+    Agents, CompareError, CompareRequest, ComparisonCases, LibrarySelection, ReplaySource, TrialFilter, TrialItem,
+};
 use toolwright_machine::trial::Report;
 use toolwright_types::{Timestamp, TrialId};
 
 use super::runs::run_id;
 use crate::errors::binding_problem;
 use crate::extract::{Caller, JsonBody, PathName, QueryParams};
+use crate::list_params;
 use crate::problem::{Code, Problem};
+use crate::views::PageView;
 
 const TAG: &str = "trials";
 
@@ -203,6 +207,85 @@ pub(crate) async fn get(
         under_way: found.under_way,
         runs: found.runs,
         report: found.report,
+    }))
+}
+
+/// A trial in a list.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialItemView {
+    /// The id of the trial.
+    pub trial_id: String,
+    /// The agent.
+    pub agent_ref: String,
+    /// The names of the compared libraries that have a run.
+    pub libraries: Vec<String>,
+    /// `running` or `ended`.
+    pub status: String,
+    /// The number of started runs, of both libraries.
+    pub runs: i64,
+    /// When the trial started.
+    #[schema(value_type = String, format = DateTime)]
+    pub started_at: Timestamp,
+    /// When a run of the trial last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+impl From<TrialItem> for TrialItemView {
+    fn from(trial: TrialItem) -> Self {
+        Self {
+            trial_id: trial.id.to_string(),
+            agent_ref: trial.agent,
+            libraries: trial.libraries,
+            status: if trial.under_way { "running" } else { "ended" }.to_owned(),
+            runs: trial.runs,
+            started_at: trial.started_at,
+            updated_at: trial.updated_at,
+        }
+    }
+}
+
+/// The parameters of the list.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TrialListParams {
+    /// Only trials of this agent.
+    agent_ref: Option<String>,
+    /// `running` or `ended`.
+    status: Option<String>,
+    /// The page size, from 1 to 100. Default: 20.
+    limit: Option<u32>,
+    /// `nextCursor` of the previous page.
+    cursor: Option<String>,
+}
+
+/// Lists the comparisons of libraries, newest first. Without the permission to read all runs, only those that the caller
+/// started.
+#[utoipa::path(get, path = "/api/v1/ai/trials", tag = TAG, operation_id = "listTrials", params(TrialListParams),
+    responses((status = 200, body = PageView<TrialItemView>)))]
+pub(crate) async fn list(
+    State(agents): State<Agents>,
+    Caller(session): Caller,
+    QueryParams(parameters): QueryParams<TrialListParams>,
+) -> Result<Json<PageView<TrialItemView>>, Problem> {
+    let under_way = match parameters.status.as_deref() {
+        None => None,
+        Some("running") => Some(true),
+        Some("ended") => Some(false),
+        Some(other) => return Err(Problem::invalid("status", format!("must be `running` or `ended`, got `{other}`"))),
+    };
+    let filter = TrialFilter {
+        agent: parameters.agent_ref,
+        under_way,
+        after: list_params::cursor(parameters.cursor.as_deref())?,
+        limit: list_params::limit(parameters.limit)?,
+    };
+    let page = agents.trials(&session, filter).await?;
+    Ok(Json(PageView {
+        items: page.items.into_iter().map(TrialItemView::from).collect(),
+        next_cursor: page.next.map(|trial| trial.to_string()),
     }))
 }
 

@@ -7,6 +7,7 @@
     reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
 )]
 
+mod administration;
 mod agent_definitions;
 mod agents;
 mod api_records;
@@ -30,6 +31,7 @@ mod harness;
 mod hostile_input;
 mod identity;
 mod imports;
+mod inspection;
 mod journals;
 mod list_queries;
 mod logins;

@@ -33,6 +33,18 @@ pub enum RegistryError {
         /// The versions that exist, highest first; empty for kinds without versions.
         available: Vec<String>,
     },
+    /// The definition does not have this revision.
+    #[error("{kind} `{reference}` has no revision {revision}; its revisions are 1 to {newest}")]
+    NoRevision {
+        /// The kind of definition, such as `tool`.
+        kind: &'static str,
+        /// The requested name or id.
+        reference: String,
+        /// The requested revision.
+        revision: i64,
+        /// The newest revision.
+        newest: i64,
+    },
     /// Another definition has this name.
     #[error("{kind} `{reference}` already exists; change it with PUT or PATCH, or choose another refName")]
     Duplicate {

@@ -9,8 +9,10 @@ mod error;
 mod hooks;
 mod list;
 mod parse;
+mod revisions;
 mod signature;
 mod users;
+mod uses;
 
 use std::sync::Arc;
 
@@ -29,11 +31,13 @@ pub use error::RegistryError;
 pub use hooks::TypeHooks;
 pub use list::{DefinitionPage, DefinitionQuery};
 pub use parse::{json_pointer, merge_patch};
+pub use uses::{Use, Uses};
+pub(crate) use uses::{record_tools, referenced_tools};
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
 use crate::catalog::{Catalog, Versioned, select_version};
-use crate::model_registry::ModelRegistry;
+use crate::model_registry::{ModelInfo, ModelRegistry};
 
 /// The maximum number of times that a patch is applied again after a concurrent write.
 const MAX_PATCH_RETRIES: usize = 100;
@@ -89,6 +93,12 @@ impl Registry {
     /// Returns the catalog of compiled definitions.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// Returns the models that the realm of the session has prices for, and the default model, sorted by name.
+    pub fn known_models(&self, session: &Session) -> Result<Vec<ModelInfo>, Denied> {
+        self.may_enter(session)?;
+        Ok(self.models.known_models(&session.realm))
     }
 
     /// Creates a definition.
@@ -310,26 +320,6 @@ impl Registry {
             }));
         }
         Ok(select_version(&candidates, Some(&requirement)).map(|candidate| candidate.document.clone()))
-    }
-
-    /// Returns at most `limit` revisions of a definition that the session may read, newest first. `newest` is the
-    /// highest number to return. The second value is the number to continue with, if there are more revisions.
-    pub async fn revisions<T: Definition>(
-        &self,
-        session: &Session,
-        reference: &str,
-        newest: Option<i64>,
-        limit: u32,
-    ) -> Result<(Vec<Document<T>>, Option<i64>), RegistryError> {
-        self.get::<T>(session, reference, None).await?;
-        let target = DocumentRef::parse(T::KIND, reference);
-        let definitions = self.store.definitions(&session.realm);
-        let found = definitions.revisions(T::KIND, &target, newest.unwrap_or(i64::MAX), limit).await?;
-        // Revisions are numbered from 1 without gaps.
-        let next = found.last().map(|oldest| oldest.meta.revision - 1).filter(|next| *next > 0);
-        let documents: Vec<Document<T>> =
-            found.into_iter().map(|document| self.decode(document)).collect::<Result<_, _>>()?;
-        Ok((documents.into_iter().filter(|document| self.is_readable(session, &document.body)).collect(), next))
     }
 
     /// Returns all versions of a definition that the session may read, highest first.

@@ -4,6 +4,7 @@ use toolwright_types::{
     AgentDefinition, Document, ToolDefinition, ToolProviderConfig, TypeDefinition, referenced_types,
 };
 
+use super::uses::refers_to;
 use super::{Definition, Registry, RegistryError};
 use crate::access::Session;
 use crate::toolset::selects;
@@ -18,11 +19,8 @@ impl Registry {
         session: &Session,
         tool: &Document<ToolDefinition>,
     ) -> Result<Option<String>, RegistryError> {
-        let name = tool.meta.ref_name.as_str();
         let agents = self.names_of(session, |agent: &AgentDefinition| {
-            selects(agent, &tool.body, |reference| {
-                reference.name.eq_ignore_ascii_case(name) || reference.name == tool.meta.id
-            })
+            selects(agent, &tool.body, refers_to(&tool.meta.id, &tool.body))
         });
         Ok(warning(&agents.await?, "agent", "tool"))
     }

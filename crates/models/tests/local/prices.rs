@@ -1,6 +1,6 @@
 //! Price lookup, costs and price files.
 
-use toolwright_models::{InvalidPrices, Price, PriceList, Prices};
+use toolwright_models::{InvalidPrices, Price, PriceList, PriceSource, Prices};
 use toolwright_types::Usage;
 
 #[test]
@@ -19,6 +19,28 @@ fn realm_prices_override_default_and_built_in_prices() {
     assert!(list.default_prices().price_of("claude-sonnet-4").is_some(), "built-in prices without an override remain");
     let invalid = r#"{"version": 1, "models": {}, "realms": {"x": {"m": {"input": -1, "output": 0}}}}"#;
     assert!(matches!(PriceList::from_json(invalid), Err(InvalidPrices::InvalidPrice(model)) if model == "m"));
+}
+
+#[test]
+fn entry_says_who_set_its_price_and_keeps_the_known_provider_and_context() {
+    let list = PriceList::from_json(
+        r#"{"version": 1, "asOf": "2026-01-02", "models": {"gpt-4o": {"input": 1, "output": 2}, "own": {"input": 3, "output": 4}},
+            "realms": {"sales": {"own": {"input": 5, "output": 6, "provider": "openai", "contextTokens": 9}}}}"#,
+    )
+    .unwrap();
+    let entry = |prices: &Prices, model: &str| {
+        let (name, known) = prices.find(model).unwrap();
+        let provider = known.provider.clone().unwrap_or_default();
+        (name.to_owned(), known.source, known.as_of.clone().unwrap_or_default(), provider, known.context_tokens)
+    };
+    let (default, built_in) = (list.default_prices(), Prices::as_of().to_owned());
+    let expected = ("claude-sonnet-4".into(), PriceSource::BuiltIn, built_in, "anthropic".into(), Some(200_000));
+    assert_eq!(entry(&default, "claude-sonnet-4-20250514"), expected);
+    let overridden = ("gpt-4o".into(), PriceSource::Operator, "2026-01-02".into(), "openai".into(), Some(128_000));
+    assert_eq!(entry(&default, "gpt-4o-2024-08-06"), overridden);
+    assert_eq!(entry(&default, "own").4, None, "an unknown context size is not guessed");
+    let (_, sales) = list.realms().next().unwrap();
+    assert_eq!(entry(&sales, "own"), ("own".into(), PriceSource::Realm, "2026-01-02".into(), "openai".into(), Some(9)));
 }
 
 fn usage(input: u64, output: u64, cached: u64) -> Usage {

@@ -13,6 +13,7 @@ mod remove;
 mod rows;
 pub(crate) mod servers;
 pub(crate) mod tasks;
+mod trials;
 mod waits;
 pub(crate) mod write;
 
@@ -30,6 +31,7 @@ pub use list::{RunCursor, RunQuery};
 pub use remove::Tombstone;
 pub use servers::ServerId;
 pub use tasks::{StoredTask, TaskStart, TaskState};
+pub use trials::{TrialQuery, TrialSummary};
 pub use waits::{PendingWait, WaitCursor, WaitQuery};
 
 /// The runs of one realm.

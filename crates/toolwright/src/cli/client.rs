@@ -36,6 +36,14 @@ pub(super) const DRIFT: &str = "/api/v1/ai/drift";
 pub(super) const CONVERSATIONS: &str = "/api/v1/ai/conversations";
 /// The path of secrets.
 pub(super) const SECRETS: &str = "/api/v1/ai/secrets";
+/// The path of realms.
+pub(super) const REALMS: &str = "/api/v1/ai/realms";
+/// The path of principals.
+pub(super) const PRINCIPALS: &str = "/api/v1/ai/principals";
+/// The path of models.
+pub(super) const MODELS: &str = "/api/v1/ai/models";
+/// The path of the status of the server.
+pub(super) const SERVER: &str = "/api/v1/ai/server";
 /// The path of API keys.
 pub(super) const KEYS: &str = "/api/v1/ai/keys";
 

@@ -23,18 +23,26 @@ mod import_summary;
 mod input;
 mod keys;
 mod mcp;
+mod models;
 mod output;
 mod pages;
+mod principals;
 mod prompt;
+mod providers;
+mod ready;
+mod realms;
 mod records;
+mod revisions;
 mod runs;
 mod schema;
 mod secrets;
+mod server;
 mod table;
 mod time;
 mod tools;
 mod trials;
 mod types;
+mod uses;
 mod versions;
 
 use std::process::ExitCode;
@@ -51,6 +59,9 @@ pub(crate) enum Command {
     /// Define, inspect and call tools
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// Define, inspect and test providers
+    #[command(subcommand)]
+    Providers(providers::ProvidersCommand),
     /// Define, inspect, run and chat with agents
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
@@ -87,6 +98,17 @@ pub(crate) enum Command {
     /// Create, list and revoke API keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// List and create realms
+    #[command(subcommand)]
+    Realms(realms::RealmsCommand),
+    /// List principals
+    #[command(subcommand)]
+    Principals(principals::PrincipalsCommand),
+    /// List models and their prices
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
+    /// Show the version, the features and the health of the server
+    Server(server::ServerArgs),
     /// Serve MCP over standard input and output, probe MCP servers and log in to them
     Mcp(mcp::McpArgs),
     /// Check the connection to the server
@@ -136,6 +158,7 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
     let cx = Context { client, output };
     let ended = match command {
         Command::Tools(command) => tools::run(&cx, command).await,
+        Command::Providers(command) => providers::run(&cx, command).await,
         Command::Agents(command) => agents::run(&cx, command).await,
         Command::PromptFragments(command) => fragments::run(&cx, command).await,
         Command::Gram(command) => gram::run(&cx, command).await,
@@ -148,6 +171,10 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Drift(command) => drift::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,
         Command::Keys(command) => keys::run(&cx, command).await,
+        Command::Realms(command) => realms::run(&cx, command).await,
+        Command::Principals(command) => principals::run(&cx, command).await,
+        Command::Models(command) => models::run(&cx, command).await,
+        Command::Server(_) => server::run(&cx).await,
         // The future is boxed, because it is large.
         Command::Mcp(args) => Box::pin(mcp::run(&cx, &connection, args)).await,
         Command::Doctor(_) => doctor::run(&cx).await,

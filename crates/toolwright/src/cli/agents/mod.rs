@@ -2,6 +2,7 @@
 
 mod chat;
 mod context;
+mod cost;
 mod list;
 mod run;
 mod show;
@@ -13,7 +14,7 @@ use super::client::AGENTS;
 use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, delete, export, versions};
+use super::{Context, apply, delete, export, revisions, versions};
 
 /// Subcommands of `agents`.
 #[derive(clap::Subcommand)]
@@ -28,6 +29,10 @@ pub(crate) enum AgentsCommand {
     Export(export::ExportArgs),
     /// List the versions of an agent
     Versions(versions::VersionsArgs),
+    /// List the revisions of an agent, or compare two of them
+    Revisions(revisions::RevisionsArgs),
+    /// Estimate the worst-case cost of one run
+    Cost(cost::CostArgs),
     /// Delete agents and all their versions
     Delete(delete::DeleteArgs),
     /// List the tools of an agent in resolution order
@@ -46,6 +51,8 @@ pub(super) async fn run(cx: &Context, command: AgentsCommand) -> Result<Exit, Fa
         AgentsCommand::Apply(args) => apply::run(cx, args, Some(ResourceKind::Agent)).await,
         AgentsCommand::Export(args) => export::run(cx, ResourceKind::Agent, args).await,
         AgentsCommand::Versions(args) => versions::run(cx, AGENTS, args).await,
+        AgentsCommand::Revisions(args) => revisions::run(cx, AGENTS, args).await,
+        AgentsCommand::Cost(args) => cost::run(cx, args).await,
         AgentsCommand::Delete(args) => delete::run(cx, AGENTS, args).await,
         AgentsCommand::Tools(args) => tools::run(cx, args).await,
         AgentsCommand::Run(args) => run::run(cx, args).await,

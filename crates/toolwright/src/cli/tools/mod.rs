@@ -12,7 +12,7 @@ use super::client::TOOLS;
 use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, delete, export, versions};
+use super::{Context, apply, delete, export, ready, revisions, uses, versions};
 
 /// Subcommands of `tools`.
 #[derive(clap::Subcommand)]
@@ -30,6 +30,12 @@ pub(crate) enum ToolsCommand {
     Export(export::ExportArgs),
     /// List the versions of a tool
     Versions(versions::VersionsArgs),
+    /// List the revisions of a tool, or compare two of them
+    Revisions(revisions::RevisionsArgs),
+    /// Check whether a tool works for you: life cycle, permission, secrets, connection and drift
+    Ready(ready::ReadyArgs),
+    /// List the definitions that use a tool
+    Uses(uses::UsesArgs),
     /// Delete tools and all their versions
     Delete(delete::DeleteArgs),
     /// Call a tool
@@ -49,6 +55,9 @@ pub(super) async fn run(cx: &Context, command: ToolsCommand) -> Result<Exit, Fai
         ToolsCommand::Import(command) => import::run(cx, command).await,
         ToolsCommand::Export(args) => export::run(cx, ResourceKind::Tool, args).await,
         ToolsCommand::Versions(args) => versions::run(cx, TOOLS, args).await,
+        ToolsCommand::Revisions(args) => revisions::run(cx, TOOLS, args).await,
+        ToolsCommand::Ready(args) => ready::run(cx, TOOLS, args).await,
+        ToolsCommand::Uses(args) => uses::run(cx, TOOLS, args).await,
         ToolsCommand::Delete(args) => delete::run(cx, TOOLS, args).await,
         ToolsCommand::Run(args) => call::run(cx, args).await,
         ToolsCommand::Check(args) => check::run(cx, args).await,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use toolwright_api::wire::{LiveReportView, TrialStartedView, TrialView};
+use toolwright_api::wire::{LiveReportView, TrialItemView, TrialStartedView, TrialView};
 use toolwright_types::{Clock as _, SystemClock, Timestamp};
 
 use self::input::{parse_library, read_inputs, recorded_runs};
@@ -17,7 +17,9 @@ use super::client::{AGENTS, ApiResponse, TRIALS, parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output::sanitize_line;
-use super::time::parse_duration;
+use super::pages::{List, PageArgs};
+use super::table::Table;
+use super::time::{format_minute, parse_duration};
 
 /// The initial and the maximum polling delay. Polling is expensive: a report reads every run of the trial.
 const POLL_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
@@ -27,6 +29,8 @@ const POLL_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration:
 pub(crate) enum TrialsCommand {
     /// Run an agent with two libraries on the same inputs or recorded runs, and compare the results
     Run(RunArgs),
+    /// List trials, newest first
+    List(ListArgs),
     /// Show the current results of a trial
     Show(ShowArgs),
     /// Compare an agent's live runs with and without the library of its split, and shadow runs
@@ -61,6 +65,19 @@ pub(crate) struct RunArgs {
     send_writes: bool,
 }
 
+/// Arguments of `trials list`.
+#[derive(clap::Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    page: PageArgs,
+    /// Filter by agent
+    #[arg(long, value_name = "REF")]
+    agent: Option<String>,
+    /// Filter by status
+    #[arg(long, value_parser = ["running", "ended"])]
+    status: Option<String>,
+}
+
 /// Arguments of `trials show`.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
@@ -84,6 +101,13 @@ pub(crate) struct ReportArgs {
 pub(super) async fn run(cx: &Context, command: TrialsCommand) -> Result<Exit, Failure> {
     match command {
         TrialsCommand::Run(args) => compare(cx, args).await,
+        TrialsCommand::List(args) => {
+            let query = [("agentRef", args.agent), ("status", args.status)];
+            let query = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+            let list = List { collection: TRIALS, query, empty_message: "no trials found" };
+            list.show(cx, &args.page, list_table).await?;
+            Ok(Exit::Ok)
+        }
         TrialsCommand::Show(args) => {
             let response = cx.client.get(&path(TRIALS, &args.trial), &[]).await?;
             let trial: TrialView = response.read()?;
@@ -91,6 +115,16 @@ pub(super) async fn run(cx: &Context, command: TrialsCommand) -> Result<Exit, Fa
         }
         TrialsCommand::Report(args) => report(cx, &args).await,
     }
+}
+
+fn list_table(trials: &[TrialItemView]) -> Table {
+    let mut table = Table::new(["TRIAL", "AGENT", "STATUS", "RUNS", "STARTED", "LIBRARIES"]);
+    for trial in trials {
+        let (runs, started) = (trial.runs.to_string(), format_minute(trial.started_at));
+        let libraries = trial.libraries.join(", ");
+        table.row([&trial.trial_id, &trial.agent_ref, &trial.status, &runs, &started, &libraries]);
+    }
+    table
 }
 
 async fn compare(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {

@@ -1,0 +1,461 @@
+//! Estimates the worst-case cost of one run of an agent, from its limits and the prices of its models.
+//!
+//! The facts are collected first. The estimate is a pure function of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use toolwright_authz::{Action, Resource};
+use toolwright_catalog::{CompiledAgent, ModelInfo, Session, Unavailable};
+use toolwright_types::{MemoryStrategy, round_usd};
+
+use super::delegate::MAX_DELEGATION_DEPTH;
+use super::{Agents, StartError};
+
+/// The maximum number of agents that are followed through delegation.
+const MAX_AGENTS: usize = 100;
+
+/// The worst-case cost of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostEstimate {
+    /// The name of the agent.
+    pub agent: String,
+    /// The version of the agent.
+    pub version: String,
+    /// The highest cost of one run in US dollars. `None` if a price or a context size is not known.
+    pub worst_case_usd: Option<f64>,
+    /// The limit that determines the worst case.
+    pub binding_limit: Option<&'static str>,
+    /// The bounds that the limits of the agent give. The lowest one is the worst case.
+    pub terms: Vec<CostTerm>,
+    /// The models of the agent.
+    pub models: Vec<CostModel>,
+    /// The delegates of the agent.
+    pub delegates: Vec<DelegateCost>,
+    /// What the estimate assumes.
+    pub assumptions: Vec<String>,
+    /// What is not known.
+    pub unknown: Vec<String>,
+}
+
+/// A bound that one limit gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostTerm {
+    /// The limit: `maxIterations`, `maxTokens` or `maxCostUsd`.
+    pub limit: &'static str,
+    /// The value of the limit.
+    pub value: f64,
+    /// The bound in US dollars. `None` if it is not known.
+    pub usd: Option<f64>,
+    /// How the bound is computed.
+    pub formula: String,
+}
+
+/// A model of an agent.
+#[derive(Debug, Clone)]
+pub struct CostModel {
+    /// `model` or `fallback`.
+    pub role: &'static str,
+    /// What is known of the model.
+    pub info: ModelInfo,
+    /// The highest cost of one call in US dollars. `None` if it is not known.
+    pub call_usd: Option<f64>,
+}
+
+impl PartialEq for CostModel {
+    fn eq(&self, other: &Self) -> bool {
+        (self.role, &self.info.name, self.call_usd) == (other.role, &other.info.name, other.call_usd)
+    }
+}
+
+/// The worst-case cost of one call to a delegate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DelegateCost {
+    /// The reference to the delegate.
+    pub agent: String,
+    /// The highest cost in US dollars. `None` if it is not known.
+    pub worst_case_usd: Option<f64>,
+}
+
+/// The facts about an agent that determine its cost.
+#[derive(Debug, Clone, Default)]
+struct AgentFacts {
+    iterations: u32,
+    tool_calls: u32,
+    parallel_calls: u32,
+    max_tokens: Option<u64>,
+    max_cost_usd: Option<f64>,
+    output_tokens: u64,
+    models: Vec<CostModel>,
+    /// The references to the delegates, in lower case.
+    delegates: Vec<String>,
+}
+
+/// Agents by reference in lower case. A delegate without facts cannot be read.
+type Facts = BTreeMap<String, Option<AgentFacts>>;
+
+impl Agents {
+    /// Estimates the worst-case cost of one run of an agent.
+    pub async fn estimate_cost(&self, session: &Session, agent: &str) -> Result<CostEstimate, StartError> {
+        let compiled = self.find(session, agent).await?;
+        let definition = &compiled.document.body;
+        let name = definition.ref_name.to_string();
+        self.0.access.require(session, Action::Read, Resource::Agent { name: &name })?;
+        let own = self.cost_facts(session, &compiled)?;
+        let facts = self.delegate_facts(session, &own).await?;
+        let mut estimate = estimate(&own, &facts);
+        estimate.agent = name;
+        estimate.version = definition.version.to_string();
+        if definition.memory_config.strategy == MemoryStrategy::Summary {
+            let text = "the model call that summarizes a long conversation before the run is not included";
+            estimate.assumptions.push(text.to_owned());
+        }
+        Ok(estimate)
+    }
+
+    /// Collects the facts about all agents that an agent may delegate to, directly or indirectly.
+    async fn delegate_facts(&self, session: &Session, own: &AgentFacts) -> Result<Facts, Unavailable> {
+        let mut facts = Facts::new();
+        let mut queue: VecDeque<String> = own.delegates.clone().into();
+        while let Some(reference) = queue.pop_front() {
+            if facts.contains_key(&reference) || facts.len() >= MAX_AGENTS {
+                continue;
+            }
+            let Some(agent) = self.0.resolver.catalog.agent(&session.realm, &reference).await? else { continue };
+            if !agent.is_runnable() {
+                continue;
+            }
+            let name = agent.document.body.ref_name.as_str();
+            let readable = self.0.access.require(session, Action::Read, Resource::Agent { name }).is_ok();
+            let known = if readable { self.cost_facts(session, &agent).ok() } else { None };
+            queue.extend(known.iter().flat_map(|known| known.delegates.clone()));
+            facts.insert(reference, known);
+        }
+        Ok(facts)
+    }
+
+    fn cost_facts(&self, session: &Session, agent: &CompiledAgent) -> Result<AgentFacts, StartError> {
+        let (definition, models) = (&agent.document.body, &self.0.models);
+        let limits = agent.limits(self.0.settings.defaults, self.0.settings.platform);
+        let invalid = |error: toolwright_models::InvalidModelRef| StartError::Model(error.to_string());
+        let llm = &definition.llm_config;
+        let output_tokens = |llm: &toolwright_types::LlmConfig| {
+            u64::from(llm.max_output_tokens.unwrap_or(models.defaults().max_output_tokens))
+        };
+        let mut used =
+            vec![CostModel::new("model", models.info(&session.realm, llm).map_err(invalid)?, output_tokens(llm))];
+        if let Some(choice) = &definition.fallback_model {
+            let info = models.info(&session.realm, &models.fallback_config(llm, choice)).map_err(invalid)?;
+            // The fallback model gets the same request, with the limit of the configured model.
+            used.push(CostModel::new("fallback", info, output_tokens(llm)));
+        }
+        Ok(AgentFacts {
+            iterations: limits.max_iterations,
+            tool_calls: limits.max_tool_calls,
+            parallel_calls: definition.execution_config.max_parallel_calls.unwrap_or(DEFAULT_PARALLEL_CALLS),
+            max_tokens: limits.max_tokens,
+            max_cost_usd: [limits.max_cost_usd, agent.cost_limit()].into_iter().flatten().reduce(f64::min),
+            output_tokens: output_tokens(llm),
+            models: used,
+            delegates: definition.delegate_agent_refs.iter().map(|text| text.to_ascii_lowercase()).collect(),
+        })
+    }
+}
+
+/// The default of `maxParallelCalls`.
+const DEFAULT_PARALLEL_CALLS: u32 = 8;
+
+impl CostModel {
+    fn new(role: &'static str, info: ModelInfo, output_tokens: u64) -> Self {
+        let call_usd = call_cost(&info, output_tokens);
+        Self { role, info, call_usd }
+    }
+
+    /// The highest price of one token.
+    fn token_usd(&self) -> Option<f64> {
+        let price = self.info.price.as_ref()?.price;
+        Some(price.input.max(price.output) / 1000.0)
+    }
+}
+
+/// The highest cost of one call: the context is full, and the reply has as many tokens as it may have.
+fn call_cost(info: &ModelInfo, output_tokens: u64) -> Option<f64> {
+    let price = info.price.as_ref()?.price;
+    if price.input == 0.0 && price.output == 0.0 {
+        return Some(0.0);
+    }
+    let context = info.context_tokens?;
+    let output = output_tokens.min(context);
+    let thousands = |tokens: u64| tokens as f64 / 1000.0;
+    Some(thousands(context - output) * price.input + thousands(output) * price.output.max(price.input))
+}
+
+/// What one run can cost, and by how much it can exceed a limit. A limit is checked before a call, so the last calls can
+/// exceed it.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    /// The highest cost of the run.
+    worst_usd: Option<f64>,
+    /// The highest cost of the calls that start before a limit on cost is noticed.
+    excess_usd: Option<f64>,
+    /// The highest number of tokens of these calls.
+    excess_tokens: Option<u64>,
+    /// The highest price of one token.
+    token_usd: Option<f64>,
+}
+
+fn estimate(own: &AgentFacts, facts: &Facts) -> CostEstimate {
+    let mut bounds = BTreeMap::new();
+    let delegates = delegate_bounds(own, facts, 0, &mut bounds);
+    let terms = terms(own, &delegates);
+    let binding = terms.iter().filter_map(|term| Some((term.limit, term.usd?)));
+    let binding = binding.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|_| prices_known(own, &delegates));
+    CostEstimate {
+        agent: String::new(),
+        version: String::new(),
+        worst_case_usd: binding.map(|(_, usd)| usd),
+        binding_limit: binding.map(|(limit, _)| limit),
+        delegates: own
+            .delegates
+            .iter()
+            .zip(&delegates)
+            .map(|(agent, bound)| DelegateCost {
+                agent: agent.clone(),
+                worst_case_usd: bound.and_then(|bound| bound.worst_usd).map(round_usd),
+            })
+            .collect(),
+        models: own.models.clone(),
+        assumptions: assumptions(own),
+        unknown: unknown(own, &delegates),
+        terms,
+    }
+}
+
+/// Returns the bounds of the delegates of an agent at this depth, in the order of its delegates. `None` for a delegate
+/// that cannot run.
+fn delegate_bounds(
+    agent: &AgentFacts,
+    facts: &Facts,
+    depth: u8,
+    bounds: &mut BTreeMap<(String, u8), Bound>,
+) -> Vec<Option<Bound>> {
+    if depth >= MAX_DELEGATION_DEPTH {
+        return vec![None; agent.delegates.len()];
+    }
+    let bound_of = |reference: &String| {
+        let known = match facts.get(reference)? {
+            Some(known) => known,
+            None => return Some(Bound { worst_usd: None, excess_usd: None, excess_tokens: None, token_usd: None }),
+        };
+        let key = (reference.clone(), depth + 1);
+        if let Some(bound) = bounds.get(&key) {
+            return Some(*bound);
+        }
+        let delegates = delegate_bounds(known, facts, depth + 1, bounds);
+        let terms = terms(known, &delegates);
+        let worst = terms.iter().filter_map(|term| term.usd).reduce(f64::min);
+        let bound = Bound {
+            worst_usd: worst.filter(|_| prices_known(known, &delegates)),
+            excess_usd: excess(call_usd(known), &delegates, known, |bound| bound.excess_usd),
+            excess_tokens: excess_tokens(known, &delegates),
+            token_usd: token_usd(known, &delegates),
+        };
+        bounds.insert(key, bound);
+        Some(bound)
+    };
+    agent.delegates.iter().map(bound_of).collect()
+}
+
+/// Returns the bound of each limit of an agent.
+fn terms(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Vec<CostTerm> {
+    let call = call_usd(agent);
+    let has_delegates = delegates.iter().any(Option::is_some);
+    let worst_delegate = highest(delegates, |bound| bound.worst_usd);
+    let iterations = f64::from(agent.iterations);
+    let (by_iterations, formula) = match has_delegates {
+        false => (call.map(|call| iterations * call), "maxIterations × cost of the most expensive model call"),
+        true => (
+            call.zip(worst_delegate).map(|(call, worst)| iterations * call + f64::from(agent.tool_calls) * worst),
+            "maxIterations × cost of the most expensive model call + maxToolCalls × worst case of the most expensive delegate",
+        ),
+    };
+    let mut terms = vec![CostTerm::new("maxIterations", iterations, by_iterations, formula)];
+    if let Some(limit) = agent.max_tokens {
+        let excess = excess_tokens(agent, delegates);
+        let tokens = excess.map(|excess| limit.saturating_add(excess) as f64);
+        let usd = tokens.zip(token_usd(agent, delegates)).map(|(tokens, price)| tokens * price);
+        let formula =
+            "(maxTokens + tokens of the calls that start before the limit is noticed) × highest price of a token";
+        terms.push(CostTerm::new("maxTokens", limit as f64, usd, formula));
+    }
+    if let Some(limit) = agent.max_cost_usd {
+        let excess = excess(call, delegates, agent, |bound| bound.excess_usd);
+        let formula = "maxCostUsd + cost of the calls that start before the limit is noticed";
+        terms.push(CostTerm::new("maxCostUsd", limit, excess.map(|excess| limit + excess), formula));
+    }
+    terms
+}
+
+impl CostTerm {
+    fn new(limit: &'static str, value: f64, usd: Option<f64>, formula: &str) -> Self {
+        Self { limit, value, usd: usd.map(round_usd), formula: formula.to_owned() }
+    }
+}
+
+/// The highest cost of one model call of an agent.
+fn call_usd(agent: &AgentFacts) -> Option<f64> {
+    agent.models.iter().map(|model| model.call_usd).reduce(|a, b| Some(a?.max(b?))).flatten()
+}
+
+/// The highest price of one token, of the agent and its delegates.
+fn token_usd(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Option<f64> {
+    let own = agent.models.iter().map(CostModel::token_usd).reduce(|a, b| Some(a?.max(b?))).flatten()?;
+    Some(own.max(highest(delegates, |bound| bound.token_usd)?))
+}
+
+/// What the calls cost that start before a limit is noticed: one model call, or the calls of delegates that run at once.
+fn excess(
+    call: Option<f64>,
+    delegates: &[Option<Bound>],
+    agent: &AgentFacts,
+    of: impl Fn(&Bound) -> Option<f64>,
+) -> Option<f64> {
+    Some(call?.max(f64::from(agent.parallel_calls) * highest(delegates, of)?))
+}
+
+fn excess_tokens(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Option<u64> {
+    let own = agent.models.iter().map(|model| model.info.context_tokens).reduce(|a, b| Some(a?.max(b?))).flatten()?;
+    let delegated =
+        delegates.iter().flatten().map(|bound| bound.excess_tokens).try_fold(0, |most, one| Some(one?.max(most)))?;
+    Some(own.max(u64::from(agent.parallel_calls).saturating_mul(delegated)))
+}
+
+/// The highest value among the delegates, 0 without delegates, `None` if one of the values is not known.
+fn highest(delegates: &[Option<Bound>], of: impl Fn(&Bound) -> Option<f64>) -> Option<f64> {
+    delegates.iter().flatten().map(of).try_fold(0.0, |most: f64, one| Some(most.max(one?)))
+}
+
+/// Whether all prices are known. A model without a price counts as free, so a limit on cost does not stop it.
+fn prices_known(agent: &AgentFacts, delegates: &[Option<Bound>]) -> bool {
+    token_usd(agent, delegates).is_some()
+}
+
+fn assumptions(agent: &AgentFacts) -> Vec<String> {
+    let mut all = vec![
+        format!(
+            "a model call fills the context of the model and returns {} tokens (`maxOutputTokens`)",
+            agent.output_tokens
+        ),
+        "no input token comes from the provider's cache".to_owned(),
+        "limits are checked before a call, so the calls that are running when a limit is reached are added".to_owned(),
+        "`maxInputTokens` limits only the history, so it does not bound a request".to_owned(),
+        "failed model calls that are repeated cost nothing".to_owned(),
+        "the charges of external systems for tool calls are not included".to_owned(),
+    ];
+    if !agent.delegates.is_empty() {
+        all.push("every tool call is a call to the most expensive delegate".to_owned());
+    }
+    all
+}
+
+fn unknown(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Vec<String> {
+    let mut all = Vec::new();
+    for CostModel { info, .. } in &agent.models {
+        let name = &info.name;
+        if info.price.is_none() {
+            all.push(format!("the price of model `{name}` is not known, so its calls count as 0 toward `maxCostUsd`; set it in `prices_file`"));
+        } else if info.context_tokens.is_none() && call_cost(info, agent.output_tokens).is_none() {
+            all.push(format!("the context size of model `{name}` is not known; set `contextTokens` in `prices_file`"));
+        }
+    }
+    for (reference, bound) in agent.delegates.iter().zip(delegates) {
+        if bound.is_some_and(|bound| bound.worst_usd.is_none()) {
+            all.push(format!("the cost of delegate `{reference}` is not known"));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use toolwright_catalog::ModelPrice;
+    use toolwright_models::Price;
+
+    use super::*;
+
+    fn model(price: Option<(f64, f64)>, context_tokens: Option<u64>) -> CostModel {
+        let price = price.map(|(input, output)| ModelPrice {
+            price: Price { input, output, cached_input: None },
+            source: None,
+            as_of: None,
+        });
+        let name = "m".to_owned();
+        let info = ModelInfo { name, provider: None, price, context_tokens, key_variable: None, is_default: false };
+        CostModel::new("model", info, 1_000)
+    }
+
+    /// An agent with 10 iterations, whose model calls cost at most 0.01 for the input and 0.02 for the output.
+    fn agent() -> AgentFacts {
+        AgentFacts {
+            iterations: 10,
+            tool_calls: 5,
+            parallel_calls: 2,
+            output_tokens: 1_000,
+            models: vec![model(Some((0.001, 0.02)), Some(11_000))],
+            ..AgentFacts::default()
+        }
+    }
+
+    fn worst(own: &AgentFacts, facts: &Facts) -> (Option<f64>, Option<&'static str>) {
+        let estimate = estimate(own, facts);
+        (estimate.worst_case_usd, estimate.binding_limit)
+    }
+
+    #[test]
+    fn lowest_bound_of_the_limits_is_the_worst_case() {
+        let none = Facts::new();
+        assert_eq!(worst(&agent(), &none), (Some(0.3), Some("maxIterations")));
+        let limited = AgentFacts { max_cost_usd: Some(0.1), ..agent() };
+        assert_eq!(
+            worst(&limited, &none),
+            (Some(0.13), Some("maxCostUsd")),
+            "one call starts before the limit is noticed"
+        );
+        let limited = AgentFacts { max_tokens: Some(1_000), ..agent() };
+        assert_eq!(worst(&limited, &none), (Some(0.24), Some("maxTokens")), "12,000 tokens at the higher price");
+    }
+
+    #[test]
+    fn unknown_prices_and_context_sizes_are_reported_and_not_guessed() {
+        let none = Facts::new();
+        for (model, reason) in
+            [(model(None, Some(11_000)), "price"), (model(Some((0.001, 0.02)), None), "context size")]
+        {
+            let agent = AgentFacts { models: vec![model], max_cost_usd: Some(1.0), ..agent() };
+            assert_eq!(worst(&agent, &none), (None, None), "{reason}");
+            let unknown = estimate(&agent, &none).unknown;
+            assert!(unknown.len() == 1 && unknown[0].contains(reason), "{unknown:?}");
+        }
+        let free = AgentFacts { models: vec![model(Some((0.0, 0.0)), None)], ..agent() };
+        assert_eq!(worst(&free, &none).0, Some(0.0));
+    }
+
+    #[test]
+    fn delegates_add_their_worst_case_for_each_tool_call() {
+        let parent = AgentFacts { delegates: vec!["child".into()], ..agent() };
+        let child = AgentFacts { iterations: 2, ..agent() };
+        let facts = Facts::from([("child".to_owned(), Some(child))]);
+        assert_eq!(worst(&parent, &facts), (Some(0.6), Some("maxIterations")), "10 × 0.03 + 5 × 2 × 0.03");
+        let limited = AgentFacts { max_cost_usd: Some(0.1), ..parent.clone() };
+        assert_eq!(worst(&limited, &facts), (Some(0.16), Some("maxCostUsd")), "two delegates run at once");
+        let unreadable = Facts::from([("child".to_owned(), None)]);
+        assert_eq!(worst(&limited, &unreadable), (None, None));
+        assert_eq!(worst(&parent, &Facts::new()).0, Some(0.3), "a delegate that does not exist is not called");
+    }
+
+    #[test]
+    fn agents_that_delegate_to_each_other_have_a_worst_case() {
+        let looped = AgentFacts { delegates: vec!["a".into()], tool_calls: 1, ..agent() };
+        let facts = Facts::from([("a".to_owned(), Some(looped.clone()))]);
+        assert_eq!(worst(&looped, &facts).0, Some(1.8), "six levels of 0.3");
+    }
+}

@@ -1,0 +1,146 @@
+//! Finds the definitions that use a tool or a provider, and how they use it. Only definitions that the session may read
+//! are found.
+
+use toolwright_types::{
+    AgentDefinition, Document, RecordLocation, RefName, ToolDefinition, ToolProviderConfig, TypeDefinition,
+};
+
+use super::{Definition, Registry, RegistryError};
+use crate::access::Session;
+use crate::toolset::{SelectedBy, VersionedRef, selection};
+
+/// The maximum number of definitions of each kind.
+const MAX_USES: usize = 200;
+
+/// The definitions that use a definition, by kind, each list sorted by name.
+#[derive(Debug, Default)]
+pub struct Uses {
+    /// The agents.
+    pub agents: Vec<Use>,
+    /// The tools.
+    pub tools: Vec<Use>,
+    /// The providers.
+    pub providers: Vec<Use>,
+    /// The entity types.
+    pub types: Vec<Use>,
+    /// The types of reference data of a provider.
+    pub reference_data: Vec<String>,
+    /// Whether a list does not contain all definitions.
+    pub truncated: bool,
+}
+
+/// A definition that uses another one.
+#[derive(Debug)]
+pub struct Use {
+    /// The name of the definition.
+    pub ref_name: RefName,
+    /// How it uses the other one, such as `name` or `fallback`.
+    pub by: Vec<&'static str>,
+}
+
+impl Registry {
+    /// Returns the definitions that use a tool.
+    pub async fn uses_of_tool(
+        &self,
+        session: &Session,
+        id: &str,
+        tool: &ToolDefinition,
+    ) -> Result<Uses, RegistryError> {
+        let refers = refers_to(id, tool);
+        let named = |text: &str| VersionedRef::parse(text).is_some_and(|reference| refers(&reference));
+        let mut uses = Uses::default();
+        uses.agents = self
+            .users_of(session, &mut uses.truncated, |agent: &AgentDefinition| {
+                selection(agent, tool, &refers).into_iter().map(SelectedBy::as_str).collect()
+            })
+            .await?;
+        uses.tools = self
+            .users_of(session, &mut uses.truncated, |user: &ToolDefinition| {
+                let mut by: Vec<&str> =
+                    referenced_tools(user).filter(|(_, name)| named(name)).map(|(by, _)| by).collect();
+                by.dedup();
+                by
+            })
+            .await?;
+        uses.providers = self
+            .users_of(session, &mut uses.truncated, |provider: &ToolProviderConfig| {
+                let uses_tool = provider.reference_data.iter().any(|source| named(&source.tool_ref));
+                Vec::from_iter(uses_tool.then_some("referenceData"))
+            })
+            .await?;
+        uses.types = self
+            .users_of(session, &mut uses.truncated, |entity_type: &TypeDefinition| {
+                let mut tools = record_tools(entity_type);
+                Vec::from_iter(tools.any(named).then_some("records"))
+            })
+            .await?;
+        Ok(uses)
+    }
+
+    /// Returns the definitions that use a provider. An entity type uses the provider of the tools that read its records.
+    pub async fn uses_of_provider(
+        &self,
+        session: &Session,
+        provider: &Document<ToolProviderConfig>,
+    ) -> Result<Uses, RegistryError> {
+        let (name, id) = (provider.meta.ref_name.as_str(), provider.meta.id.as_str());
+        let is_provider = |reference: &str| reference.eq_ignore_ascii_case(name) || reference == id;
+        let mut uses = Uses::default();
+        let tools = self.list_all::<ToolDefinition>(session, Vec::new()).await?;
+        let tools = tools.iter().map(|tool| &tool.body);
+        let own: Vec<&ToolDefinition> =
+            tools.filter(|tool| tool.provider_ref.as_deref().is_some_and(is_provider)).collect();
+        uses.truncated |= own.len() > MAX_USES;
+        let use_of = |tool: &&ToolDefinition| Use { ref_name: tool.ref_name.clone(), by: vec!["provider"] };
+        uses.tools = own.iter().take(MAX_USES).map(use_of).collect();
+        uses.types = self
+            .users_of(session, &mut uses.truncated, |entity_type: &TypeDefinition| {
+                let is_own = |name: &str| own.iter().any(|tool| tool.ref_name.as_str().eq_ignore_ascii_case(name));
+                Vec::from_iter(record_tools(entity_type).any(is_own).then_some("records"))
+            })
+            .await?;
+        uses.reference_data = provider.body.reference_data.iter().map(|source| source.data_type.clone()).collect();
+        Ok(uses)
+    }
+
+    /// Returns the definitions of a kind that use something, with how they use it.
+    async fn users_of<T: Definition>(
+        &self,
+        session: &Session,
+        truncated: &mut bool,
+        how: impl Fn(&T) -> Vec<&'static str> + Send,
+    ) -> Result<Vec<Use>, RegistryError> {
+        let all = self.list_all::<T>(session, Vec::new()).await?;
+        let uses = all.into_iter().map(|document| Use { by: how(&document.body), ref_name: document.meta.ref_name });
+        let mut uses: Vec<Use> = uses.filter(|found| !found.by.is_empty()).collect();
+        *truncated |= uses.len() > MAX_USES;
+        uses.truncate(MAX_USES);
+        Ok(uses)
+    }
+}
+
+/// Returns whether a reference names the tool by name or id.
+pub(super) fn refers_to<'a>(id: &'a str, tool: &'a ToolDefinition) -> impl Fn(&VersionedRef<'_>) -> bool {
+    let name = tool.ref_name.as_str();
+    // A built-in tool has no id.
+    move |reference| reference.name.eq_ignore_ascii_case(name) || (!id.is_empty() && reference.name == id)
+}
+
+/// Returns the other tools that a tool refers to, each with the way in which it uses them.
+pub(crate) fn referenced_tools(tool: &ToolDefinition) -> impl Iterator<Item = (&'static str, &str)> {
+    let fallbacks = tool.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
+    let fallbacks = fallbacks.map(|name| ("fallback", name));
+    let verify = tool.verify_tool_ref.as_deref().map(|name| ("verify", name));
+    let compensate = tool.compensate_tool_ref.as_deref().map(|name| ("compensate", name));
+    let granted = tool.invocation.functions.values().map(|name| ("function", name.as_str()));
+    fallbacks.chain(verify).chain(compensate).chain(granted)
+}
+
+/// Returns the tools that read the records of an entity type.
+pub(crate) fn record_tools(entity_type: &TypeDefinition) -> impl Iterator<Item = &str> {
+    let rest = match &entity_type.records {
+        Some(RecordLocation::Rest(rest)) => Some(rest),
+        Some(RecordLocation::Sql(_)) | None => None,
+    };
+    rest.into_iter().flat_map(|rest| rest.tools()).map(|(_, name)| name.as_str())
+}
