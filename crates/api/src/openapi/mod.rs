@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 
 use crate::collection;
 use crate::routes::{
-    agents, blobs, conversations, drift, expressions, generated, gram, health, imports, journals, keys, mcp_imports,
-    providers, query, realms, runs, secrets, tables, tools, trials, type_imports, undo,
+    agents, approvals, blobs, conversations, drift, effects, expressions, generated, gram, health, imports, journals,
+    keys, mcp_imports, providers, query, realms, runs, secrets, tables, tools, trials, type_imports, undo,
 };
 use crate::state::AppState;
 
@@ -59,7 +59,8 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::decide))
         .routes(routes!(runs::tool_results))
-        .routes(routes!(runs::approvals))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::decide_many))
         .routes(routes!(journals::verify))
         .routes(routes!(journals::export))
         .routes(routes!(journals::replay))
@@ -69,6 +70,10 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(trials::get))
         .routes(routes!(trials::report))
         .routes(routes!(undo::undo))
+        .routes(routes!(effects::list))
+        .routes(routes!(effects::get))
+        .routes(routes!(effects::resolve))
+        .routes(routes!(effects::undo))
         .routes(routes!(conversations::list))
         .routes(routes!(conversations::query))
         .routes(routes!(conversations::count))
