@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolwright_machine::agent::PredefinedCall;
 use toolwright_machine::journal::{EntryBody, RunStart};
-use toolwright_tools::Executor;
+use toolwright_tools::{CompiledTool, Executor};
 use toolwright_types::{CallId, Owner, RunId, ToolEnvelope};
 
 use super::writes::{Write, Writes, replay_journal};
@@ -96,6 +96,30 @@ impl Agents {
         Ok(self.undo_state(session, run).await?.undo)
     }
 
+    /// Returns how one call of a run would be undone, or why it cannot be.
+    pub async fn preview_undo_call(
+        &self,
+        session: &Session,
+        run: RunId,
+        call_id: &CallId,
+    ) -> Result<UndoPreview, UndoError> {
+        Ok(self.undo_state(session, run).await?.undo.only(run, call_id))
+    }
+
+    /// Starts a new run that undoes one call of `run`, and returns the id of the new run. If a run that undoes the call is
+    /// already active, returns its id.
+    pub async fn undo_call(&self, session: &Session, run: RunId, call_id: &CallId) -> Result<RunId, UndoError> {
+        let UndoState { undo, next, active } = self.undo_state(session, run).await?;
+        if let Some(active) = active {
+            let (_, entries) = self.0.runs.journal_of(session, active).await?;
+            return match entries.first().map(|entry| &entry.body) {
+                Some(EntryBody::Started(start)) if plans(start, run, call_id) => Ok(active),
+                _ => Err(CommandError::NotEnded(active.to_string()).into()),
+            };
+        }
+        self.launch_undo(session, run, undo.only(run, call_id), next, false).await
+    }
+
     /// Starts a new run that undoes `run`, and returns the id of the new run. If a run that undoes `run` is already
     /// active, returns its id. Without `partial`, a call that cannot be undone is an error. With `partial`, it is an
     /// error only if no call can be undone.
@@ -104,6 +128,17 @@ impl Agents {
         if let Some(active) = active {
             return Ok(active);
         }
+        self.launch_undo(session, run, undo, next, partial).await
+    }
+
+    async fn launch_undo(
+        &self,
+        session: &Session,
+        run: RunId,
+        undo: UndoPreview,
+        next: RunId,
+        partial: bool,
+    ) -> Result<RunId, UndoError> {
         if undo.compensations.is_empty() && undo.irreversible.is_empty() {
             return Err(UndoError::NothingToUndo);
         }
@@ -173,6 +208,13 @@ impl Agents {
         if let Some(active) = writes.active {
             return Err(CommandError::NotEnded(active.to_string()).into());
         }
+        let mut compensated = compensated.clone();
+        let runs: HashSet<RunId> = writes.calls.iter().map(|write| write.start.spec.run).collect();
+        for made_by in runs {
+            // An undo of one call, or of a child run, is recorded with the effect.
+            let undone = self.0.runs.undone_calls(session, made_by).await?;
+            compensated.extend(undone.into_iter().map(|call_id| (made_by.to_string(), call_id.to_string())));
+        }
         let mut undo = UndoPreview::default();
         for Write { start, envelope } in &writes.calls {
             if !compensated.contains(&(start.spec.run.to_string(), envelope.call_id.to_string())) {
@@ -195,10 +237,8 @@ impl Agents {
         let bound = bound.and_then(|(_, implementation)| VersionedRef::parse(implementation));
         let name = bound.as_ref().map_or(envelope.name.as_str(), |bound| bound.name);
         let tool = format!("{name}@{}", envelope.version);
-        let versions = self.0.resolver.catalog.versions(&session.realm, name).await?;
-        let exact = format!("={}", envelope.version).parse().ok();
-        let definition = select_version(&versions, exact.as_ref()).map(|tool| &tool.definition);
-        let undo_tool = definition.and_then(|definition| definition.compensate_tool_ref.clone());
+        let definition = self.definition_of(session, name, &envelope.version).await?;
+        let undo_tool = definition.as_ref().and_then(|tool| tool.definition.compensate_tool_ref.clone());
         let reason = match (&undo_tool, definition) {
             _ if envelope.error.is_some() && !envelope.metadata.calls.is_empty() => {
                 "it failed after calling other tools, whose effects remain"
@@ -223,6 +263,28 @@ impl Agents {
         Ok(())
     }
 
+    /// Returns the tool that undoes calls to this version of a tool.
+    pub async fn compensating_tool(
+        &self,
+        session: &Session,
+        tool: &str,
+        version: &str,
+    ) -> Result<Option<String>, Unavailable> {
+        let definition = self.definition_of(session, tool, version).await?;
+        Ok(definition.and_then(|tool| tool.definition.compensate_tool_ref.clone()))
+    }
+
+    async fn definition_of(
+        &self,
+        session: &Session,
+        tool: &str,
+        version: &str,
+    ) -> Result<Option<Arc<CompiledTool>>, Unavailable> {
+        let versions = self.0.resolver.catalog.versions(&session.realm, tool).await?;
+        let exact = format!("={version}").parse().ok();
+        Ok(select_version(&versions, exact.as_ref()).map(Arc::clone))
+    }
+
     /// Returns the first entry of a run that makes these calls with the permissions of the caller.
     fn undo_start(&self, session: &Session, undone: &RunStart, calls: Vec<PredefinedCall>, run: RunId) -> RunStart {
         let mut start = PredefinedRun {
@@ -243,6 +305,22 @@ impl Agents {
     }
 }
 
+impl UndoPreview {
+    /// Keeps only one call.
+    fn only(self, run: RunId, call_id: &CallId) -> Self {
+        let planned = self.compensations.into_iter().zip(self.calls);
+        let (compensations, calls) = planned.filter(|(call, _)| call.run == run && call.call_id == *call_id).unzip();
+        let irreversible = self.irreversible.into_iter().filter(|call| call.run == run && call.call_id == *call_id);
+        Self { compensations, irreversible: irreversible.collect(), calls }
+    }
+}
+
+/// Whether the plan of an undo compensates this call.
+fn plans(undo: &RunStart, run: RunId, call_id: &CallId) -> bool {
+    let wanted = (run.to_string(), call_id.to_string());
+    undo.spec.predefined_calls.iter().any(|call| named_call(&call.input) == wanted)
+}
+
 /// The calls that remain to be undone after the earlier attempts.
 struct UndoState {
     undo: UndoPreview,
@@ -260,6 +338,11 @@ fn undo_run_id(run: RunId, attempt: u32) -> RunId {
 
 /// Returns the run id and the call id of the call that a compensating call has undone.
 fn compensated_call(envelope: &ToolEnvelope) -> (String, String) {
-    let text = |name: &str| envelope.input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    named_call(&envelope.input)
+}
+
+/// Returns the run id and the call id in the input of a compensating call.
+fn named_call(input: &Value) -> (String, String) {
+    let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     (text("runId"), text("callId"))
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use toolwright_catalog::{Session, Unavailable};
 use toolwright_machine::AgentRun;
-use toolwright_machine::agent::{EventKind, PreparedCall};
+use toolwright_machine::agent::{EventKind, PreparedCall, may_have_changed};
 use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
 use toolwright_runs::CommandError;
 use toolwright_tools::Executor;
-use toolwright_types::{CallId, ErrorCode, NestedCall, RunId, SideEffects, ToolEnvelope, ToolError};
+use toolwright_types::{CallId, RunId, SideEffects, ToolEnvelope};
 
 use super::Agents;
 use super::delegate::child_run_id;
@@ -99,23 +99,4 @@ fn writing_tools(entries: &[Entry]) -> HashSet<(String, String)> {
         _ => None,
     });
     writes.map(|facts| (facts.name.clone(), facts.version.clone())).collect()
-}
-
-/// Returns whether a call may have changed external state.
-fn may_have_changed(envelope: &ToolEnvelope) -> bool {
-    if envelope.metadata.source.is_some() {
-        // The output came from a recording, or the write was captured and not executed. So the call changed nothing.
-        return false;
-    }
-    may_have_happened(envelope.error.as_ref()) || envelope.metadata.calls.iter().any(nested_may_have_changed)
-}
-
-/// Returns whether a nested call may have changed external state.
-fn nested_may_have_changed(call: &NestedCall) -> bool {
-    call.source.is_none() && (may_have_happened(call.error.as_ref()) || call.calls.iter().any(nested_may_have_changed))
-}
-
-fn may_have_happened(error: Option<&ToolError>) -> bool {
-    let may_have = [ErrorCode::Timeout, ErrorCode::NetworkError, ErrorCode::Unknown];
-    error.is_none_or(|error| may_have.contains(&error.code))
 }

@@ -12,7 +12,7 @@ use toolwright_engine::imports::ImportError;
 use toolwright_machine::agent::EventError;
 use toolwright_query::Position;
 use toolwright_records::{RecordError, RequestPart};
-use toolwright_runs::{CommandError, ExportError};
+use toolwright_runs::{CommandError, EffectError, ExportError};
 use toolwright_tools::{DefinitionIssue, Violation};
 use toolwright_types::ErrorCode;
 
@@ -178,6 +178,19 @@ impl From<UndoError> for Problem {
                     all.with_field(&format!("/{run}/{call_id}"), format!("tool `{tool}` cannot be undone: {reason}"))
                 },
             ),
+        }
+    }
+}
+
+impl From<EffectError> for Problem {
+    fn from(error: EffectError) -> Self {
+        let text = error.to_string();
+        match error {
+            EffectError::Run(inner) => inner.into(),
+            EffectError::Unavailable(inner) => inner.into(),
+            EffectError::NotFound(_) => Problem::new(Code::NotFound, text),
+            EffectError::OutcomeKnown { .. } => Problem::new(Code::OutcomeKnown, text),
+            EffectError::DecisionPending(_) => Problem::new(Code::RunUnderWay, text),
         }
     }
 }

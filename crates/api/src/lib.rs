@@ -3,6 +3,8 @@
 //! Handlers only translate between HTTP and the engine. Business rules are in the `engine` crates, permissions in Cedar
 //! policies. There is no SQL here.
 
+mod approval_views;
+mod call_filter;
 mod collection;
 mod conversation_views;
 mod errors;

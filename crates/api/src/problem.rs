@@ -95,6 +95,8 @@ codes! {
     RunElsewhere = "run-elsewhere", CONFLICT, "Another server drives the run";
     /// The run does not wait for the decision or the result that was sent.
     NotWaiting = "not-waiting", CONFLICT, "The run is not waiting for this";
+    /// The outcome of the effect is known.
+    OutcomeKnown = "outcome-known", CONFLICT, "The outcome is known";
     /// A run of the conversation has not ended.
     ConversationBusy = "conversation-busy", CONFLICT, "The conversation is busy";
     /// The conversation is completed or archived.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::approval_views::{ApprovalDecisionView, ApprovedCallView, ChildRunView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_agents::Pins;
@@ -45,8 +46,11 @@ pub struct AgentResponseView {
     pub pins: Pins,
     /// The actions that the client has to perform.
     pub client_actions: Vec<ClientActionView>,
-    /// The calls that wait for approval.
+    /// The calls that wait for approval, of this run and of its child runs. Decide each under its own `runId`.
     pub approvals: Vec<ApprovalView>,
+    /// The child runs that wait for an approval or a client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_child_runs: Vec<ChildRunView>,
     /// The decisions on earlier approvals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionView>,
@@ -91,6 +95,7 @@ impl AgentResponseView {
                 .into_iter()
                 .map(|request| ApprovalView::new(&run_id, &snapshot.start.subject, request))
                 .collect(),
+            waiting_child_runs: run.suspended_children().into_iter().map(ChildRunView::from).collect(),
             decisions: run.decisions().iter().map(DecisionView::from).collect(),
             owner: snapshot.start.owner.clone(),
             principal: snapshot.start.principal.clone(),
@@ -254,6 +259,12 @@ impl RunOriginView {
 pub struct ApprovalView {
     /// The run of the call.
     pub run_id: String,
+    /// The run that started the run of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_run_id: Option<String>,
+    /// The first run of the chain of parents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_run_id: Option<String>,
     /// The agent that requested the call.
     pub agent_ref: String,
     /// The call that the decision applies to.
@@ -274,12 +285,20 @@ pub struct ApprovalView {
     /// When the request expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
+    /// The decision. Absent while the call waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<ApprovalDecisionView>,
+    /// With `compare=true`: the last approved call of the same agent to the same tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_approved: Option<ApprovedCallView>,
 }
 
 impl ApprovalView {
     pub(crate) fn new(run: &str, agent: &str, request: ApprovalRequest) -> Self {
         Self {
             run_id: run.to_owned(),
+            parent_run_id: None,
+            root_run_id: None,
             agent_ref: agent.to_owned(),
             call_id: request.call_id.to_string(),
             tool_ref: request.tool,
@@ -289,6 +308,8 @@ impl ApprovalView {
             triggers: request.triggers.into_iter().map(|trigger| trigger.as_str().into()).collect(),
             requested_at: request.requested_at,
             expires_at: request.expires_at,
+            decision: None,
+            last_approved: None,
         }
     }
 
@@ -296,7 +317,11 @@ impl ApprovalView {
     pub(crate) fn from_wait(pending: &PendingWait) -> Result<Self, Unavailable> {
         let unreadable = |error| Unavailable::new("a stored approval request cannot be read", error);
         let request = serde_json::from_str(&pending.wait.body).map_err(unreadable)?;
-        Ok(Self::new(&pending.run.to_string(), &pending.subject, request))
+        Ok(Self {
+            parent_run_id: pending.ancestry.parent.map(String::from),
+            root_run_id: pending.ancestry.root.map(String::from),
+            ..Self::new(&pending.run.to_string(), &pending.subject, request)
+        })
     }
 }
 

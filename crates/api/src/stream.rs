@@ -83,6 +83,12 @@ fn view(run: &str, agent: &str, update: RunUpdate) -> StreamEventView {
             client_action: Some(ClientActionView::new(run, *action)),
             ..empty
         },
+        RunUpdateKind::ChildWaiting(child) => StreamEventView {
+            kind: StreamEventKind::ChildWaiting,
+            content: Some(child.tool.clone()),
+            child_run: Some(child.into()),
+            ..empty
+        },
         RunUpdateKind::Ended { status: RunStatus::Error, reason, message, .. } => StreamEventView {
             kind: StreamEventKind::Error,
             content: message,

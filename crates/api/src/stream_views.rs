@@ -5,14 +5,15 @@ use toolwright_machine::agent::ApprovalRequest;
 use toolwright_machine::view::ToolCallEntry;
 use toolwright_types::{RunStatus, Usage};
 
+use crate::approval_views::ChildRunView;
 use crate::run_views::{ApprovalView, ClientActionView};
 
 /// An event of a stream.
 #[derive(Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamEventView {
-    /// THINKING, TEXT_DELTA, TEXT_RESET, TOOL_CALL_START, TOOL_CALL_END, APPROVAL_REQUIRED, CLIENT_ACTION, USAGE,
-    /// DONE or ERROR.
+    /// THINKING, TEXT_DELTA, TEXT_RESET, TOOL_CALL_START, TOOL_CALL_END, APPROVAL_REQUIRED, CLIENT_ACTION,
+    /// CHILD_WAITING, USAGE, DONE or ERROR.
     #[serde(rename = "type")]
     #[schema(value_type = String)]
     pub kind: StreamEventKind,
@@ -30,6 +31,9 @@ pub struct StreamEventView {
     /// The action that the client has to perform.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_action: Option<ClientActionView>,
+    /// The child run that waits for an approval or a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_run: Option<ChildRunView>,
     /// The tokens of one model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -62,6 +66,8 @@ pub enum StreamEventKind {
     ApprovalRequired,
     /// A call requires an action of the client.
     ClientAction,
+    /// A child run waits for an approval or a client.
+    ChildWaiting,
     /// The model's reply is complete.
     Usage,
     /// The run ended with a status other than `ERROR`.
@@ -85,6 +91,7 @@ impl StreamEventKind {
             StreamEventKind::ToolCallEnd => "TOOL_CALL_END",
             StreamEventKind::ApprovalRequired => "APPROVAL_REQUIRED",
             StreamEventKind::ClientAction => "CLIENT_ACTION",
+            StreamEventKind::ChildWaiting => "CHILD_WAITING",
             StreamEventKind::Usage => "USAGE",
             StreamEventKind::Done => "DONE",
             StreamEventKind::Error => "ERROR",

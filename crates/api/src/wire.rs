@@ -3,6 +3,9 @@
 //! A response may have fields that a client does not know, because the server may be newer. So these types accept
 //! unknown fields. Definitions are not here, because they reject unknown fields.
 
+pub use crate::approval_views::{
+    ApprovalDecisionView, ApprovedCallView, ChildRunView, DecisionResultView, DecisionResultsView,
+};
 pub use crate::collection::DeletionView;
 pub use crate::conversation_views::{ConversationView, TurnView};
 pub use crate::problem::{FieldError, Problem};
@@ -10,6 +13,7 @@ pub use crate::revisions::{ChangeView, RevisionDiffView, RevisionView};
 pub use crate::routes::agents::AgentToolView;
 pub use crate::routes::costs::{CostBoundView, CostEstimateView, CostModelView, DelegateCostView};
 pub use crate::routes::drift::DriftView;
+pub use crate::routes::effects::{EffectResolutionView, EffectUndoneView, EffectView};
 pub use crate::routes::gram::{AppliedView, GramApplyView, MatchesView};
 pub use crate::routes::imports::{ImportView, ImportedView, SkippedOperationView};
 pub use crate::routes::journals::{RunDiffView, TrialCallView, TrialReplayView, TrialRepliesView, VerificationView};
@@ -59,7 +63,7 @@ mod tests {
     fn event_kind_has_the_same_name_in_json_and_in_the_sse_event_field() {
         for name in ["THINKING", "TEXT_DELTA", "TEXT_RESET", "TOOL_CALL_START", "TOOL_CALL_END", "APPROVAL_REQUIRED"]
             .into_iter()
-            .chain(["CLIENT_ACTION", "USAGE", "DONE", "ERROR"])
+            .chain(["CLIENT_ACTION", "CHILD_WAITING", "USAGE", "DONE", "ERROR"])
         {
             let kind: StreamEventKind = serde_json::from_value(json!(name)).unwrap();
             assert_eq!((kind.as_str(), json!(kind)), (name, json!(name)));

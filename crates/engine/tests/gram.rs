@@ -163,7 +163,7 @@ async fn inline_tool_is_called_after_its_approval() {
     let (run, settled) = fixture.run(AgentSource::Interpreted(&agent), "World").await;
     assert_eq!(settled.run.status(), RunStatus::AwaitingApproval);
     let call = settled.run.pending_approvals()[0].call_id.clone();
-    let steered = fixture.engine.runs.decide(&fixture.session, run, call, Decision::Approve).await.unwrap();
+    let steered = fixture.engine.runs.decide(&fixture.session, run, call, Decision::Approve, None).await.unwrap();
     let settled = steered.settled().await.unwrap();
     assert_eq!(settled.run.outputs().response, RESPONSE);
     let envelopes: Vec<Value> =

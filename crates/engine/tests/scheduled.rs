@@ -225,7 +225,7 @@ async fn repeated_approval_is_journaled_once() {
     let waiting = world.engine.runs.settled(&started.handle).await.unwrap();
     assert_eq!(waiting.run.status(), RunStatus::AwaitingApproval);
     let call = waiting.run.pending_approvals()[0].call_id.clone();
-    let decided = world.engine.runs.decide(&world.session, started.run, call.clone(), Decision::Approve).await;
+    let decided = world.engine.runs.decide(&world.session, started.run, call.clone(), Decision::Approve, None).await;
     let settled = decided.unwrap().settled().await.unwrap();
     assert_eq!((settled.run.status(), world.calls()), (RunStatus::Completed, 1));
     let kinds = world.journal(started.run).await;

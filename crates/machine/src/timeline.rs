@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_types::{RunStatus, Usage};
 
 use crate::agent::{
-    AgentRun, ApplyOutcome, ApprovalRequest, ClientActionRequest, Effect, Event, EventError, EventKind,
+    AgentRun, ApplyOutcome, ApprovalRequest, ClientActionRequest, Effect, Event, EventError, EventKind, SuspendedChild,
 };
 use crate::view::ToolCallEntry;
 
@@ -41,6 +41,8 @@ pub enum RunUpdateKind {
     ApprovalRequired(Box<ApprovalRequest>),
     /// The client must act.
     ClientAction(Box<ClientActionRequest>),
+    /// The child run that a call started waits for an approval or a client.
+    ChildWaiting(SuspendedChild),
     /// The run ended.
     Ended {
         /// The final status.
@@ -99,11 +101,19 @@ impl Timeline {
             }
             updates.push(self.update(RunUpdateKind::Usage { usage: reply.usage, cost_usd: reply.cost_usd }));
         }
+        let paused_call = match &event.kind {
+            EventKind::ChildSuspended { call_id, .. } => Some(call_id.clone()),
+            _ => None,
+        };
         // The update of an ended call has the iteration in which the call started, even if the same event starts the
         // next iteration.
         let iteration = self.run.resource_usage().iterations;
         if self.run.apply(event)? == ApplyOutcome::AlreadyEnded {
             return Ok(Transition::default());
+        }
+        if let Some(call_id) = paused_call {
+            let children = self.run.suspended_children().into_iter().filter(|child| child.call_id == call_id);
+            updates.extend(children.map(|child| RunUpdate { iteration, kind: RunUpdateKind::ChildWaiting(child) }));
         }
         for envelope in self.run.envelopes_after(self.known_envelopes) {
             updates.push(RunUpdate { iteration, kind: RunUpdateKind::CallEnded(Box::new(envelope.into())) });

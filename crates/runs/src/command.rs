@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use toolwright_machine::agent::{ClientResult, ClientResultError, Decision, EventError};
-use toolwright_types::CallId;
+use toolwright_types::{CallId, RunId, RunStatus};
 
 /// A command and the channel for its reply.
 pub struct CommandRequest {
@@ -18,11 +18,19 @@ pub struct CommandRequest {
 #[serde(rename_all = "snake_case")]
 pub enum RunCommand {
     /// A person's decision on a call that waits for an approval.
-    Decide { call_id: CallId, decision: Decision, decided_by: String },
+    Decide {
+        call_id: CallId,
+        decision: Decision,
+        decided_by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// The results of calls that wait for a client.
     Return(Vec<(CallId, ClientResult)>),
     /// Cancels the run.
     Cancel { message: Option<String> },
+    /// The child run of a call was resumed and is suspended again.
+    ChildSuspended { call_id: CallId, run: RunId, status: RunStatus },
     /// The child run of a call has ended.
     ChildEnded { call_id: CallId },
     /// Makes the run check its clock and its children.

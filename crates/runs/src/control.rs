@@ -11,19 +11,20 @@ use super::command::{CommandError, RunCommand};
 use super::{Inner, RunHandle, RunKind, RunSnapshot, Runs};
 
 impl Runs {
-    /// Decides on a call that waits for an approval.
+    /// Decides on a call that waits for an approval. `reason` is the reason for an approval or an edit.
     pub async fn decide(
         &self,
         session: &Session,
         run: RunId,
         call_id: CallId,
         decision: Decision,
+        reason: Option<String>,
     ) -> Result<AcceptedCommand, CommandError> {
         if !matches!(decision, Decision::Deny { .. }) {
             self.still_enabled(session, run).await?;
         }
         let decided_by = session.principal.name.to_string();
-        self.command(session, run, RunCommand::Decide { call_id, decision, decided_by }).await
+        self.command(session, run, RunCommand::Decide { call_id, decision, decided_by, reason }).await
     }
 
     /// Returns the results of calls that wait for a client.

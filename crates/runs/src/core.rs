@@ -24,7 +24,7 @@ use super::command::{CommandError, RunCommand};
 use super::journal::{Durability, RunJournal, state_of, waits_of};
 use super::ports::{DriverHost, EffectExecutor, EffectOutcome, START_WITHIN, execute_effect};
 use super::registry::{RunHandle, RunSnapshot};
-use super::turns;
+use super::{projections, turns};
 
 /// The machine and the journal of one run, with everything that both loops need.
 pub(super) struct RunCore {
@@ -225,7 +225,8 @@ impl RunCore {
         if let Err(error) = self.machine.accepts(&event) {
             return Ok(Err(error));
         }
-        match self.journal.append(event.at, EntryBody::Event(event.kind), durability).await? {
+        let rows = projections::rows(&self.start, &self.machine, &event, self.journal.position().n + 1);
+        match self.journal.append_with(event.at, EntryBody::Event(event.kind), durability, rows).await? {
             EntryBody::Event(kind) => {
                 let applied = self.machine.apply(Event { at: event.at, kind }).map(drop);
                 if self.machine.ending().is_none() {
@@ -249,14 +250,27 @@ impl RunCore {
                 Ok(())
             }
             (Some(ending), _) => Err(CommandError::Ended(ending.status.to_string())),
-            (None, RunCommand::Decide { call_id, decision, decided_by }) => {
+            (None, RunCommand::Decide { call_id, decision, decided_by, reason }) => {
                 let approval = self.machine.pending_approvals().into_iter().find(|asked| asked.call_id == call_id);
                 let definition_hash = approval.map(|asked| asked.definition_hash).unwrap_or_default();
-                let event =
-                    EventKind::ApprovalDecided { call_id, definition_hash, decision, decided_by: Some(decided_by) };
+                let decided_by = Some(decided_by);
+                let event = EventKind::ApprovalDecided { call_id, definition_hash, decision, decided_by, reason };
                 self.record_and_apply(event, Durability::Committed).await?.map_err(CommandError::from)
             }
             (None, RunCommand::Return(results)) => self.accept_results(results).await?,
+            (None, RunCommand::ChildSuspended { call_id, run, status }) => {
+                // A call that is still running reports the first suspension itself.
+                let children = self.machine.suspended_children();
+                if children.iter().any(|child| child.call_id == call_id && child.run == run) {
+                    let event = EventKind::ChildSuspended { call_id, run, status };
+                    let recorded = self.record_and_apply(event, Durability::Deferred).await?;
+                    // The runs above this run learn it too.
+                    self.notify_parent_of_wait();
+                    recorded.map_err(CommandError::from)
+                } else {
+                    Err(EventError::NotWaiting(call_id).into())
+                }
+            }
             (None, RunCommand::ChildEnded { call_id }) => {
                 let event = EventKind::ChildEnded { call_id };
                 self.record_and_apply(event, Durability::Deferred).await?.map_err(CommandError::from)
@@ -285,9 +299,9 @@ impl RunCore {
         let (host, home) = (Arc::clone(&self.host), Arc::clone(&self.home));
         self.work.effects.push(Box::pin(async move {
             let mut calls = Vec::new();
-            for (call_id, child) in children {
-                if host.has_ended(&home, child).await {
-                    calls.push(call_id);
+            for child in children {
+                if host.has_ended(&home, child.run).await {
+                    calls.push(child.call_id);
                 }
             }
             Ok(EffectOutcome::ChildrenEnded(calls))
@@ -357,6 +371,26 @@ impl RunCore {
         self.journal.commit(changes).await?;
         self.journal.publish();
         Ok(())
+    }
+
+    /// Tells the parent run that this run has ended.
+    pub(crate) fn notify_parent_of_end(&self) {
+        let command = Box::new(|call_id| RunCommand::ChildEnded { call_id });
+        Arc::clone(&self.host).notify_parent(&self.start, &self.home, command);
+    }
+
+    /// Tells the parent run that this run waits again after a decision, so that the watchers of the parent learn it. The
+    /// call of the parent run reports the first suspension.
+    pub(crate) fn notify_parent_of_suspension(&self) {
+        if !self.machine.decisions().is_empty() {
+            self.notify_parent_of_wait();
+        }
+    }
+
+    fn notify_parent_of_wait(&self) {
+        let (run, status) = (self.handle.id, self.machine.status());
+        let command = Box::new(move |call_id| RunCommand::ChildSuspended { call_id, run, status });
+        Arc::clone(&self.host).notify_parent(&self.start, &self.home, command);
     }
 
     /// Returns the current state of the run.

@@ -108,7 +108,11 @@ impl Driver {
     async fn suspend(&mut self) -> Result<Option<CommandRequest>, WriteError> {
         self.core.commit(Driven::No).await?;
         self.core.host.run_suspended();
-        Ok(self.core.handle.release(&mut self.inbox, Some(self.core.snapshot())))
+        let request = self.core.handle.release(&mut self.inbox, Some(self.core.snapshot()));
+        if request.is_none() {
+            self.core.notify_parent_of_suspension();
+        }
+        Ok(request)
     }
 
     /// Makes this server the driver of the run again, after the run was just suspended. Fails if another server has
@@ -135,12 +139,12 @@ impl Driver {
         let core = self.core;
         while let Some(request) = core.handle.release(&mut self.inbox, Some(Arc::clone(&snapshot))) {
             let result = match request.command {
-                RunCommand::Wake | RunCommand::ChildEnded { .. } => Ok(()),
+                RunCommand::Wake | RunCommand::ChildEnded { .. } | RunCommand::ChildSuspended { .. } => Ok(()),
                 _ => Err(CommandError::Ended(snapshot.run.status().to_string())),
             };
             let _ = request.reply.send(result);
         }
-        core.host.notify_parent(&core.start, &core.home);
+        core.notify_parent_of_end();
     }
 }
 

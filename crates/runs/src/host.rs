@@ -13,7 +13,7 @@ use tracing::Instrument;
 use super::Inner;
 use super::command::RunCommand;
 use super::lease::Lease;
-use super::ports::{DriverHost, LoadedRun};
+use super::ports::{DriverHost, LoadedRun, ParentCommand};
 use super::registry::{RunHandle, RunRegistry};
 
 impl DriverHost for Inner {
@@ -78,7 +78,7 @@ impl DriverHost for Inner {
         Box::pin(async move { Inner::cancel_children(&self, handle, home, start).await })
     }
 
-    fn notify_parent(self: Arc<Self>, start: &RunStart, home: &Arc<RealmScope>) {
-        Inner::notify_parent(&self, start, home);
+    fn notify_parent(self: Arc<Self>, start: &RunStart, home: &Arc<RealmScope>, command: ParentCommand) {
+        Inner::notify_parent(&self, start, home, command);
     }
 }

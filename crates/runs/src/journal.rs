@@ -86,17 +86,7 @@ impl RunJournal {
         self.last
     }
 
-    /// Appends an entry, and returns its body.
-    pub(crate) async fn append(
-        &mut self,
-        at: Timestamp,
-        what: EntryBody,
-        durability: Durability,
-    ) -> Result<EntryBody, WriteError> {
-        self.append_with(at, what, durability, Vec::new()).await
-    }
-
-    /// Appends an entry and other changes, which are committed in the same transaction.
+    /// Appends an entry and other changes, which are committed in the same transaction. Returns the body of the entry.
     pub(crate) async fn append_with(
         &mut self,
         at: Timestamp,
@@ -279,14 +269,16 @@ pub(super) fn wake_at(run: &AgentRun, now: Timestamp) -> Option<Timestamp> {
 /// The waits of a run, as they are stored.
 pub(super) fn waits_of(run: &AgentRun) -> Vec<Wait> {
     let approvals = run.pending_approvals().into_iter().map(|request| Wait {
-        body: wait_body(&request),
+        body: json_text(&request),
+        tool: request.tool,
         call_id: request.call_id,
         kind: WaitKind::Approval,
         requested_at: request.requested_at,
         expires_at: request.expires_at,
     });
     let clients = run.pending_client_actions().into_iter().map(|request| Wait {
-        body: wait_body(&request),
+        body: json_text(&request),
+        tool: request.tool,
         call_id: request.call_id,
         kind: WaitKind::Client,
         requested_at: request.handed_over_at,
@@ -296,6 +288,6 @@ pub(super) fn waits_of(run: &AgentRun) -> Vec<Wait> {
 }
 
 #[expect(clippy::expect_used, reason = "every map key of a request is a string and every number finite")]
-fn wait_body(request: &impl Serialize) -> String {
+pub(super) fn json_text(request: &impl Serialize) -> String {
     serde_json::to_string(request).expect("a request serializes to JSON")
 }

@@ -3,6 +3,7 @@
 //! A run consists of a machine and a journal. A driver executes the machine's effects and records their outcomes in the
 //! journal. Watchers, replays and recovery read the journal.
 
+mod approvals;
 pub mod blobs;
 mod bundles;
 mod command;
@@ -11,6 +12,7 @@ mod control;
 mod core;
 mod direct;
 mod driver;
+mod effects;
 mod executor;
 mod host;
 mod journal;
@@ -19,6 +21,7 @@ mod lifecycle;
 mod load;
 mod ports;
 mod predefined;
+mod projections;
 mod read;
 mod recovery;
 mod refused;
@@ -44,23 +47,27 @@ use toolwright_authz::Action;
 use toolwright_machine::AgentOutputs;
 use toolwright_machine::journal::{Entry, RunStart};
 use toolwright_models::{ErrorKind, ModelError};
-use toolwright_store::{Owners, ServerId, Store, WriteError, Writer, WriterOptions};
 pub use toolwright_store::{
-    PendingWait, Run, RunCursor, RunKind, RunQuery, TrialQuery, TrialSummary, WaitCursor, WaitKind, WaitQuery,
+    CallFilter, DecisionCursor, DecisionOutcome, DecisionQuery, DecisionRecord, EffectCursor, EffectOutcome,
+    EffectQuery, EffectRecord, PendingWait, Run, RunCursor, RunKind, RunQuery, TrialQuery, TrialSummary, WaitCursor,
+    WaitKind, WaitQuery,
 };
+use toolwright_store::{Owners, ServerId, Store, WriteError, Writer, WriterOptions};
 use toolwright_tools::Executor;
 use toolwright_types::{Clock, ConversationId, RealmScope, RunId, RunStatus, Timestamp};
 
+pub use approvals::DecisionDetails;
 pub use bundles::{ExportError, Verification};
 pub use command::CommandError;
 use command::RunCommand;
 pub use control::AcceptedCommand;
 pub use direct::{DirectCall, DirectOutcome};
+pub use effects::{EffectError, EffectId};
 use executor::BoundTool;
 pub use executor::{RunExecutor, RunScope};
 use lease::Lease;
 pub use lifecycle::RunLaunch;
-use ports::DriverHost;
+use ports::{DriverHost, ParentCommand};
 pub use predefined::PredefinedRun;
 use registry::RunRegistry;
 pub use registry::RunSnapshot;
@@ -370,14 +377,14 @@ impl Inner {
         }
     }
 
-    /// Notifies the parent of a run that has ended.
-    fn notify_parent(self: &Arc<Self>, start: &RunStart, home: &Arc<RealmScope>) {
+    /// Sends a command to the parent of a run, if the run has one, and does not wait for the reply.
+    fn notify_parent(self: &Arc<Self>, start: &RunStart, home: &Arc<RealmScope>, command: ParentCommand) {
         if let (Some(parent), Some(call_id)) = (start.parent, start.parent_call.clone()) {
             let (shared, home) = (Arc::clone(self), Arc::clone(home));
             self.drivers.spawn(async move {
                 let parent = shared.registry.get_or_insert(parent);
                 // A parent run that no longer waits for this child rejects the command.
-                let _ = shared.send(&parent, &home, RunCommand::ChildEnded { call_id }).await;
+                let _ = shared.send(&parent, &home, command(call_id)).await;
             });
         }
     }

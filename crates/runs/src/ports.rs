@@ -70,9 +70,12 @@ pub(super) trait DriverHost: Send + Sync {
         start: &'a RunStart,
     ) -> BoxFuture<'a, ()>;
 
-    /// Notifies the parent of a run that has ended.
-    fn notify_parent(self: Arc<Self>, start: &RunStart, home: &Arc<RealmScope>);
+    /// Sends a command to the parent of a run, if the run has one, and does not wait for the reply.
+    fn notify_parent(self: Arc<Self>, start: &RunStart, home: &Arc<RealmScope>, command: ParentCommand);
 }
+
+/// Creates the command to a parent run from the call that waits for the child run.
+pub(super) type ParentCommand = Box<dyn FnOnce(CallId) -> RunCommand + Send>;
 
 /// A run that was loaded to be driven.
 pub(super) struct LoadedRun {

@@ -118,9 +118,11 @@ pub use principals::{PrincipalQuery, PrincipalSummary};
 pub use records::{RealmRecords, RecordPage, RecordWrite, Selection, WriteRecordsError};
 pub use references::{DueSync, NewReferenceItem, RealmReferences, ReferenceItem, ReferenceSet, SyncCounts, SyncState};
 pub use runs::{
-    EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, Owners, PartHash, PendingWait, RealmRuns, Run,
-    RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint, StoredPart, StoredTask, TaskStart, TaskState,
-    Tombstone, TrialAssignment, TrialQuery, TrialSummary, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
+    Ancestry, CallFilter, DecisionCursor, DecisionOutcome, DecisionQuery, DecisionRecord, EffectCursor, EffectOutcome,
+    EffectQuery, EffectRecord, EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, Owners, PartHash,
+    PendingWait, RealmRuns, Resolution, Run, RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint,
+    StoredDecision, StoredEffect, StoredPart, StoredTask, TaskStart, TaskState, Tombstone, TrialAssignment, TrialQuery,
+    TrialSummary, UndoneEffect, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
 };
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, RealmSecrets, SecretIdentity, SecretInfo, SecretScope, UnsealError};

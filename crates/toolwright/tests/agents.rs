@@ -282,6 +282,56 @@ fn write_that_requires_approval_waits_until_it_is_approved_denied_or_edited() {
     server.run(&["runs", "list", "--status", "done"]).expect_exit(2);
 }
 
+/// An agent that delegates its message to [`AGENT`].
+const BOSS: &str = r#"
+refName: boss
+delegateAgentRefs: [crm/assistant]
+llmConfig:
+  provider: scripted
+  model: rules
+  extraParams:
+    script:
+      rules:
+        - when: { turn: 0 }
+          reply: { text: "", toolCalls: [{ name: crm/assistant, arguments: { task: "{{user}}", context: { team: sales } } }] }
+      otherwise: { text: "Told: {{result/responseText}}" }
+"#;
+
+#[test]
+fn approval_of_a_delegate_is_decided_while_its_caller_is_followed() {
+    let server = start_with_definitions();
+    server.run_with_stdin(&["agents", "apply", "-f", "-"], BOSS).expect_exit(0);
+    let followed = server.run(&["agents", "run", "boss", "mark it as won", "--yes"]).expect_exit(0).out;
+    assert!(normalize(&followed).contains("… crm/assistant  RUN  AWAITING_APPROVAL\n"), "{followed}");
+    assert!(followed.contains("? hubspot/update-deal  writes  requires approval\n"), "{followed}");
+    assert!(followed.contains("  approved\n") && followed.contains("Told: Deal 101 is changed."), "{followed}");
+
+    let waiting = server.run(&["agents", "run", "boss", "mark it as won"]).expect_exit(8);
+    let hint = waiting.err.split("runs approve ").nth(1).unwrap_or_else(|| panic!("{}", waiting.err));
+    let [child, call] = hint.split(['`', ' ']).take(2).collect::<Vec<_>>()[..] else { panic!("{hint}") };
+    let boss = waiting.out.split_whitespace().rfind(|word| word.starts_with("run_")).unwrap();
+    assert_ne!(child, boss, "the decision is sent to the run of the delegate");
+    let shown = server.run(&["runs", "show", boss]).expect_exit(0).out;
+    assert!(shown.contains(&format!("… crm/assistant  {child}  AWAITING_APPROVAL")), "{shown}");
+    assert!(shown.contains(&format!("requires approval in {child}")), "{shown}");
+    let listed = server.run(&["approvals", "list"]).expect_exit(0).out;
+    assert!(listed.contains(child) && listed.contains(boss), "{listed}");
+    let compared = server.run(&["approvals", "show", child, call]).expect_exit(0).out;
+    assert!(compared.contains("root run") && compared.contains("last approved"), "{compared}");
+
+    server.run(&["runs", "approve", child, call]).expect_exit(0);
+    let decided = server.run(&["approvals", "list", "--decided", "--tool", "hubspot/update-deal"]).expect_exit(0).out;
+    assert_eq!(decided.matches("approved  admin").count(), 2, "{decided}");
+    let effects = server.run(&["effects", "list", "--outcome", "done", "--run", child, "--json"]).expect_exit(0).json();
+    let effect = effects["items"][0]["id"].as_str().unwrap();
+    let shown = server.run(&["effects", "show", effect]).expect_exit(0).out;
+    assert!(shown.contains("hubspot/update-deal@") && shown.contains("approved by  admin"), "{shown}");
+    assert!(server.run(&["effects", "list"]).expect_exit(0).out.contains(effect));
+    server.run(&["effects", "resolve", effect, "--outcome", "failed"]).expect_exit(5);
+    let kept = server.run(&["effects", "undo", effect, "--dry-run"]).expect_exit(0).out;
+    assert!(kept.contains("cannot be undone: its tool has no `compensateToolRef`"), "{kept}");
+}
+
 #[test]
 fn client_action_is_printed_and_returning_its_result_completes_the_run() {
     let server = start_with_definitions();

@@ -11,9 +11,9 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::revisions;
 use crate::routes::{
-    agents, blobs, conversations, costs, drift, expressions, generated, gram, health, imports, journals, keys,
-    mcp_imports, models, principals, providers, query, reach, readiness, realms, runs, secrets, server, tables, tools,
-    trials, type_imports, undo,
+    agents, approvals, blobs, conversations, costs, drift, effects, expressions, generated, gram, health, imports,
+    journals, keys, mcp_imports, models, principals, providers, query, reach, readiness, realms, runs, secrets, server,
+    tables, tools, trials, type_imports, undo,
 };
 use crate::state::AppState;
 
@@ -67,7 +67,8 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::decide))
         .routes(routes!(runs::tool_results))
-        .routes(routes!(runs::approvals))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::decide_many))
         .routes(routes!(journals::verify))
         .routes(routes!(journals::export))
         .routes(routes!(journals::replay))
@@ -77,6 +78,10 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(trials::get))
         .routes(routes!(trials::report))
         .routes(routes!(undo::undo))
+        .routes(routes!(effects::list))
+        .routes(routes!(effects::get))
+        .routes(routes!(effects::resolve))
+        .routes(routes!(effects::undo))
         .routes(routes!(conversations::list))
         .routes(routes!(conversations::query))
         .routes(routes!(conversations::count))

@@ -25,7 +25,7 @@ use crate::collection::Collection;
 use crate::extract::{Caller, CallerKey, JsonBody, PathName, QueryParams};
 use crate::problem::{Code, Problem};
 use crate::routes::tools::parse_requirement;
-use crate::run_views::{AcceptedView, AgentResponseView};
+use crate::run_views::{AcceptedView, AgentResponseView, ApprovalView};
 use crate::state::AppState;
 use crate::stream;
 use crate::stream_views::StreamEventView;
@@ -296,7 +296,14 @@ pub(crate) async fn response_view(
     snapshot: Arc<RunSnapshot>,
 ) -> Result<AgentResponseView, Problem> {
     let pins = engine.agents.pins(session, &snapshot).await?;
-    Ok(AgentResponseView::new(&snapshot, pins))
+    let mut view = AgentResponseView::new(&snapshot, pins);
+    if !view.waiting_child_runs.is_empty() {
+        let below = engine.runs.approvals_below(session, snapshot.run.id()).await?;
+        for approval in &below {
+            view.approvals.push(ApprovalView::from_wait(approval)?);
+        }
+    }
+    Ok(view)
 }
 
 /// Returns the problem for a run whose journal could not be written.

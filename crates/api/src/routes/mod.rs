@@ -1,10 +1,12 @@
 //! The routes, one module per resource.
 
 pub(crate) mod agents;
+pub(crate) mod approvals;
 pub(crate) mod blobs;
 pub(crate) mod conversations;
 pub(crate) mod costs;
 pub(crate) mod drift;
+pub(crate) mod effects;
 pub(crate) mod expressions;
 pub(crate) mod generated;
 pub(crate) mod gram;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolwright_catalog::Session;
 use toolwright_machine::agent::Decision;
-use toolwright_runs::{AcceptedCommand, RunKind, RunQuery, Runs, WaitKind, WaitQuery};
+use toolwright_runs::{AcceptedCommand, RunKind, RunQuery, Runs};
 use toolwright_types::{CallId, RunId, RunStatus};
 
 use super::agents::{self, ToolResultBody, journal_lost, response_view};
@@ -18,7 +18,7 @@ use crate::collection::CountView;
 use crate::extract::{Caller, CallerKey, JsonBody, PathName, PathPair, QueryParams};
 use crate::list_params;
 use crate::problem::{Code, Problem};
-use crate::run_views::{AcceptedView, AgentResponseView, ApprovalView, RunSummaryView, RunView};
+use crate::run_views::{AcceptedView, AgentResponseView, RunSummaryView, RunView};
 use crate::state::AppState;
 use crate::stream;
 use crate::stream_views::StreamEventView;
@@ -212,28 +212,41 @@ pub(crate) async fn cancel(
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecisionBody {
     /// `approve`, `deny` or `edit`.
-    decision: String,
-    /// The reason of a denial, for the model.
+    pub decision: String,
+    /// The reason. The model sees the reason of a denial.
     #[serde(default)]
-    reason: Option<String>,
+    pub reason: Option<String>,
     /// The new arguments, for `edit`.
     #[serde(default)]
-    input: Option<Value>,
+    pub input: Option<Value>,
 }
 
 impl DecisionBody {
-    fn decision(self) -> Result<Decision, Problem> {
+    /// Decides on a call. `place` is the JSON pointer of this body in the request.
+    pub(super) async fn decide(
+        self,
+        runs: &Runs,
+        session: &Session,
+        run: RunId,
+        call: &str,
+        place: &str,
+    ) -> Result<AcceptedCommand, Problem> {
+        let call_id: CallId = serde_json::from_value(Value::String(call.to_owned()))
+            .map_err(|_| Problem::invalid("callId", "must be a call id"))?;
+        let (decision, reason) = self.decision(place)?;
+        Ok(runs.decide(session, run, call_id, decision, reason).await?)
+    }
+
+    /// The decision, and the reason of an approval or an edit.
+    fn decision(self, place: &str) -> Result<(Decision, Option<String>), Problem> {
+        let invalid = |field: &str, rule: &str| Problem::invalid(&format!("{place}/{field}"), rule);
         match (self.decision.as_str(), self.input, self.reason) {
-            ("approve", None, _) => Ok(Decision::Approve),
-            ("deny", None, reason) => Ok(Decision::Deny { reason }),
-            ("edit", Some(input), _) => Ok(Decision::Edit { input }),
-            ("edit", None, _) => Err(Problem::invalid("/input", "is required for `edit`")),
-            ("approve" | "deny", Some(_), _) => {
-                Err(Problem::invalid("/input", "must be absent unless the decision is `edit`"))
-            }
-            (other, ..) => {
-                Err(Problem::invalid("/decision", format!("must be `approve`, `deny` or `edit`, got `{other}`")))
-            }
+            ("approve", None, reason) => Ok((Decision::Approve, reason)),
+            ("deny", None, reason) => Ok((Decision::Deny { reason }, None)),
+            ("edit", Some(input), reason) => Ok((Decision::Edit { input }, reason)),
+            ("edit", None, _) => Err(invalid("input", "is required for `edit`")),
+            ("approve" | "deny", Some(_), _) => Err(invalid("input", "must be absent unless the decision is `edit`")),
+            (other, ..) => Err(invalid("decision", &format!("must be `approve`, `deny` or `edit`, got `{other}`"))),
         }
     }
 }
@@ -250,9 +263,7 @@ pub(crate) async fn decide(
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> Result<Response, Problem> {
     let run = run_id(&id)?;
-    let call_id: CallId =
-        serde_json::from_value(Value::String(call)).map_err(|_| Problem::invalid("callId", "must be a call id"))?;
-    let handle = engine.runs.decide(&session, run, call_id, body.decision()?).await?;
+    let handle = body.decide(&engine.runs, &session, run, &call, "").await?;
     respond(&engine, &session, run, handle, params.wait).await
 }
 
@@ -284,40 +295,6 @@ pub(crate) async fn tool_results(
     respond(&engine, &session, run, handle, params.wait).await
 }
 
-/// The parameters of a list of approvals.
-#[derive(Deserialize, utoipa::IntoParams)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ApprovalListParams {
-    /// The run of the approvals. Default: all runs.
-    run_id: Option<String>,
-    /// The page size, from 1 to 100. Default: 20.
-    limit: Option<u32>,
-    /// `nextCursor` of the previous page.
-    cursor: Option<String>,
-}
-
-/// Lists the calls that wait for approval, oldest first.
-#[utoipa::path(get, path = "/api/v1/ai/approvals", tag = TAG, operation_id = "listApprovals", params(ApprovalListParams),
-    responses((status = 200, body = PageView<ApprovalView>)))]
-pub(crate) async fn approvals(
-    State(runs): State<Runs>,
-    Caller(session): Caller,
-    QueryParams(params): QueryParams<ApprovalListParams>,
-) -> Result<Json<PageView<ApprovalView>>, Problem> {
-    let query = WaitQuery {
-        kind: Some(WaitKind::Approval),
-        run: parse_optional("runId", params.run_id.as_deref())?,
-        limit: list_params::limit(params.limit)?,
-        cursor: list_params::cursor(params.cursor.as_deref())?,
-    };
-    let page = runs.waits(&session, query).await?;
-    Ok(Json(PageView {
-        items: page.items.iter().map(ApprovalView::from_wait).collect::<Result<_, _>>()?,
-        next_cursor: page.next.map(|cursor| cursor.to_string()),
-    }))
-}
-
 async fn respond(
     engine: &AppState,
     session: &Session,
@@ -336,7 +313,7 @@ pub(super) fn run_id(text: &str) -> Result<RunId, Problem> {
     text.parse().map_err(|_| Problem::new(Code::NotFound, format!("run `{text}` does not exist")))
 }
 
-fn parse_optional<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
+pub(crate) fn parse_optional<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
     text.map(|text| text.parse().map_err(|_| Problem::invalid(name, format!("must be an id, got `{text}`"))))
         .transpose()
 }

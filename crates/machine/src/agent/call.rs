@@ -44,6 +44,19 @@ pub(super) struct Call {
     pub state: CallState,
 }
 
+/// A child run that is suspended, with the call that waits for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuspendedChild {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool that was called: the name of the agent.
+    pub tool: String,
+    /// The child run.
+    pub run: RunId,
+    /// The status of the child run.
+    pub status: RunStatus,
+}
+
 /// The state of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -20,7 +20,9 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         EventKind::CallEnded { envelope, .. } => {
             expect_interrupted(run, &envelope.call_id).or_else(|_| expect_running(run, &envelope.call_id))
         }
-        EventKind::ChildSuspended { call_id, .. } => expect_running(run, call_id),
+        EventKind::ChildSuspended { call_id, .. } => {
+            expect_suspended_child(run, call_id).or_else(|_| expect_running(run, call_id))
+        }
         EventKind::ChildEnded { call_id } => expect_suspended_child(run, call_id),
         EventKind::HandedToClient { pending, .. } => expect_running(run, &pending.call_id),
         EventKind::ApprovalDecided { call_id, definition_hash, decision, .. } => {

@@ -90,7 +90,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         offered_tools: Vec<OfferedTool>,
     },
-    /// The child run that a call started is suspended, so the call waits too.
+    /// The child run that a call started is suspended, so the call waits too. Recorded again each time the child run
+    /// was resumed and is suspended again.
     ChildSuspended {
         /// The call.
         call_id: CallId,
@@ -124,6 +125,9 @@ pub enum EventKind {
         /// The person who decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decided_by: Option<String>,
+        /// The reason for an approval or an edit. The model does not see it. The reason for a denial is in the decision.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// The client returned a result. The driver has validated it against the schema.
     ClientReturned {

@@ -35,14 +35,19 @@ impl EventKind {
                     pending,
                 }
             }
-            EventKind::ApprovalDecided { call_id, definition_hash, decision: Decision::Edit { input }, decided_by } => {
-                EventKind::ApprovalDecided {
-                    call_id,
-                    definition_hash,
-                    decision: Decision::Edit { input: limit_depth(input) },
-                    decided_by,
-                }
-            }
+            EventKind::ApprovalDecided {
+                call_id,
+                definition_hash,
+                decision: Decision::Edit { input },
+                decided_by,
+                reason,
+            } => EventKind::ApprovalDecided {
+                call_id,
+                definition_hash,
+                decision: Decision::Edit { input: limit_depth(input) },
+                decided_by,
+                reason,
+            },
             EventKind::ClientReturned { call_id, result } => {
                 EventKind::ClientReturned { call_id, result: limit_result_depth(result) }
             }

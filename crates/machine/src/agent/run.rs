@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_types::{CallId, Message, OfferedTool, RequestedCall, ResponseFormat, RunId, Timestamp, ToolEnvelope};
 
 use super::approval::{self, ApprovalRecord};
-use super::call::{Batch, CallState};
+use super::call::{Batch, CallState, SuspendedChild};
 use super::ledger::Ledger;
 use super::{ApplyOutcome, Effect, EffectId, Event, EventError, EventKind, RunSpec};
 use super::{check, client, interrupted_calls, preparation, reply, scheduling};
@@ -220,11 +220,16 @@ impl AgentRun {
         self.batch().into_iter().flat_map(|batch| &batch.calls).map(|call| &call.call_id)
     }
 
-    /// The calls that wait for a suspended child run, each with the id of the child run.
-    pub fn suspended_children(&self) -> Vec<(CallId, RunId)> {
+    /// The suspended child runs for which calls of this run wait.
+    pub fn suspended_children(&self) -> Vec<SuspendedChild> {
         let calls = self.batch().into_iter().flat_map(|batch| &batch.calls);
         let paused = calls.filter_map(|call| match &call.state {
-            CallState::ChildSuspended { run, .. } => Some((call.call_id.clone(), *run)),
+            CallState::ChildSuspended { run, status } => Some(SuspendedChild {
+                call_id: call.call_id.clone(),
+                tool: call.name.clone(),
+                run: *run,
+                status: *status,
+            }),
             _ => None,
         });
         paused.collect()

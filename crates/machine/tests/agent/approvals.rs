@@ -181,6 +181,7 @@ fn approval_for_a_different_tool_definition_is_rejected() {
         definition_hash: "hash-0".into(),
         decision,
         decided_by: None,
+        reason: None,
     };
     assert_eq!(harness.send(other(Decision::Approve)), Err(EventError::DefinitionChanged(id.clone())));
     assert_eq!(

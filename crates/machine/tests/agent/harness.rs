@@ -197,6 +197,7 @@ impl Harness {
             definition_hash: "hash-1".into(),
             decision,
             decided_by: Some("ann".into()),
+            reason: None,
         })
     }
 

@@ -341,7 +341,13 @@ impl<'a> ScriptedDriver<'a> {
             3 => Decision::Edit { input: json!({ "bad": 1 }) },
             _ => Decision::Approve,
         };
-        self.send(EventKind::ApprovalDecided { call_id, definition_hash: "hash-1".into(), decision, decided_by: None });
+        self.send(EventKind::ApprovalDecided {
+            call_id,
+            definition_hash: "hash-1".into(),
+            decision,
+            decided_by: None,
+            reason: None,
+        });
         let expired =
             self.run.pending_approvals().into_iter().filter(|request| request.expires_at < Some(at(self.millis)));
         for request in expired.collect::<Vec<_>>() {

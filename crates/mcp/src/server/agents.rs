@@ -158,7 +158,7 @@ impl Server {
             ConsentDecision::Approved => Decision::Approve,
             ConsentDecision::Denied { reason } => Decision::Deny { reason },
         };
-        let steered = runs.decide(session, run, call, decision).await?;
+        let steered = runs.decide(session, run, call, decision, None).await?;
         progress
             .report_during("the run", UpdateReceiver::never(), steered.settled())
             .await
@@ -232,6 +232,7 @@ fn progress_message(update: RunUpdateKind) -> Option<String> {
         RunUpdateKind::CallStarted(call) => Some(format!("calling {}", call.invocation.tool_ref)),
         RunUpdateKind::CallEnded(call) => Some(format!("{} ended", call.invocation.tool_ref)),
         RunUpdateKind::ApprovalRequired(approval) => Some(format!("waiting for approval to call {}", approval.tool)),
+        RunUpdateKind::ChildWaiting(child) => Some(format!("{} waits in run {}", child.tool, child.run)),
         RunUpdateKind::Text(_)
         | RunUpdateKind::Usage { .. }
         | RunUpdateKind::ClientAction(_)

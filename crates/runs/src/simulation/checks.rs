@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use toolwright_machine::journal::{self, chain};
+use toolwright_store::EffectOutcome;
 use toolwright_types::{RunId, ToolEnvelope};
 
-use super::world::{Row, World};
+use super::world::{Row, World, Writes};
 
 /// Checks the final state of all runs. Returns how often each kind of event occurred.
 pub(super) fn check(world: &World) -> BTreeMap<String, u64> {
@@ -67,11 +68,35 @@ pub(super) fn check(world: &World) -> BTreeMap<String, u64> {
             }
         }
     }
+    for (run, row) in &state.rows {
+        wrong.extend(wrong_projections(*run, row, &state.writes));
+    }
     drop(state);
     for what in wrong {
         world.violation(what);
     }
     events
+}
+
+/// The differences between the projections of a run and its entries and writes.
+fn wrong_projections(run: RunId, row: &Row, writes: &Writes) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let decided = row.entries.iter().filter(|entry| entry.kind == "approval_decided").map(|entry| entry.n);
+    for n in decided.filter(|n| !row.decisions.contains(n)) {
+        wrong.push(format!("{run}: the decision of entry {n} is not listed"));
+    }
+    for ((_, call_id), write) in writes.iter().filter(|((of, _), write)| *of == run && write.done > 0) {
+        match row.effects.get(call_id) {
+            Some(EffectOutcome::Done | EffectOutcome::Unknown) => {}
+            other => wrong.push(format!("{run}: {} {call_id} was done and is listed as {other:?}", write.tool)),
+        }
+    }
+    for (call_id, _) in row.effects.iter().filter(|(_, outcome)| **outcome == EffectOutcome::Done) {
+        if !writes.get(&(run, call_id.clone())).is_some_and(|write| write.done > 0) {
+            wrong.push(format!("{run}: {call_id} is listed as done and was not done"));
+        }
+    }
+    wrong
 }
 
 /// The first error in the hash chain of a journal.

@@ -240,7 +240,7 @@ fn command(world: &World, call_id: CallId, kind: WaitKind) -> RunCommand {
                 2 => Decision::Edit { input: json!({ "n": luck }) },
                 _ => Decision::Approve,
             };
-            RunCommand::Decide { call_id, decision, decided_by: "user".into() }
+            RunCommand::Decide { call_id, decision, decided_by: "user".into(), reason: None }
         }
     }
 }

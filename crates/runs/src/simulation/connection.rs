@@ -1,6 +1,6 @@
 //! The connection of a server to the simulated database, with faults.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -192,7 +192,15 @@ fn apply(world: &World, server: &str, run: RunId, change: &RunChange) {
     let mut state = world.state();
     if let RunChange::Begin { state: started, .. } = change {
         let (started, driver) = ((**started).clone(), Some(server.to_owned()));
-        let row = Row { entries: Vec::new(), checkpoint: None, state: started, waits: Vec::new(), driver };
+        let row = Row {
+            entries: Vec::new(),
+            checkpoint: None,
+            state: started,
+            waits: Vec::new(),
+            effects: BTreeMap::new(),
+            decisions: Vec::new(),
+            driver,
+        };
         state.rows.insert(run, row);
         if server == SCHEDULER {
             state.scheduled.insert(run);
@@ -209,6 +217,10 @@ fn apply(world: &World, server: &str, run: RunId, change: &RunChange) {
             row.state = state.clone();
             row.waits = waits.clone();
         }
+        RunChange::RecordEffect(effect) => {
+            row.effects.insert(effect.call_id.clone(), effect.outcome);
+        }
+        RunChange::Decide(decision) => row.decisions.push(decision.n),
         RunChange::Reply { id, reply } => {
             if let Some(item) = state.inbox.get_mut(&(run, id.clone())) {
                 item.reply = Some(reply.clone());

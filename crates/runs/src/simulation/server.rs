@@ -22,7 +22,7 @@ use crate::command_reply::decode_reply;
 use crate::journal::{FlushPolicy, RunJournal};
 use crate::lease::Lease;
 use crate::lifecycle;
-use crate::ports::{DriverHost, LoadedRun, TaskStore};
+use crate::ports::{DriverHost, LoadedRun, ParentCommand, TaskStore};
 use crate::registry::{RunHandle, RunMeta, RunRegistry};
 use crate::tasks::Stepper;
 use toolwright_catalog::Unavailable;
@@ -292,5 +292,5 @@ impl DriverHost for Server {
         Box::pin(std::future::ready(()))
     }
 
-    fn notify_parent(self: Arc<Self>, _: &RunStart, _: &Arc<RealmScope>) {}
+    fn notify_parent(self: Arc<Self>, _: &RunStart, _: &Arc<RealmScope>, _: ParentCommand) {}
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use toolwright_store::{InboxItem, JournalEntry, RunState, StoredCheckpoint, Wait};
+use toolwright_store::{EffectOutcome, InboxItem, JournalEntry, RunState, StoredCheckpoint, Wait};
 use toolwright_types::{CallId, Clock, OrgId, RealmId, RealmScope, RunId, Timestamp};
 
 use super::random::Random;
@@ -35,8 +35,13 @@ pub(super) struct Row {
     pub checkpoint: Option<StoredCheckpoint>,
     pub state: RunState,
     pub waits: Vec<Wait>,
+    pub effects: BTreeMap<CallId, EffectOutcome>,
+    pub decisions: Vec<u64>,
     pub driver: Option<String>,
 }
+
+/// The writes of all runs, by run and call.
+pub(super) type Writes = BTreeMap<(RunId, CallId), ExternalWrite>;
 
 /// The driver name in the rows of runs that the external scheduler drives.
 pub(super) const SCHEDULER: &str = "scheduler";
@@ -64,7 +69,7 @@ pub(super) struct WorldState {
     stop_faults: bool,
     pub rows: BTreeMap<RunId, Row>,
     pub leases: BTreeMap<String, Timestamp>,
-    pub writes: BTreeMap<(RunId, CallId), ExternalWrite>,
+    pub writes: Writes,
     pub tasks: BTreeMap<(RunId, String), TaskRow>,
     pub inbox: BTreeMap<(RunId, String), InboxItem>,
     /// Runs that the external scheduler drives or has driven.

@@ -255,6 +255,9 @@ impl CachedRun {
         if self.core.journal.has_buffered() {
             self.core.commit(Driven::Yes).await?;
             self.position = self.core.journal.position();
+            if self.core.machine.suspended() {
+                self.core.notify_parent_of_suspension();
+            }
         }
         let recorded = std::mem::take(&mut *self.recorder.tasks());
         let machine = &self.core.machine;
@@ -299,7 +302,7 @@ impl CachedRun {
         let start = Arc::clone(&self.core.start);
         let parent = stepper.scheduled_parent(start.parent).await.map_err(ReadError)?;
         if parent.is_none() {
-            Arc::clone(&self.core.host).notify_parent(&start, &self.core.home);
+            self.core.notify_parent_of_end();
         }
         Ok(TaskPlan { parent, ..TaskPlan::default() })
     }

@@ -3,7 +3,10 @@
 //! The [`Writer`](crate::Writer) writes runs in batches. This module does not parse the content of journal entries.
 
 pub(crate) mod checkpoints;
+pub(crate) mod decisions;
 mod due;
+pub(crate) mod effects;
+mod filters;
 pub(crate) mod inbox;
 mod inline_journal;
 mod list;
@@ -26,6 +29,9 @@ use toolwright_types::{
 use crate::sql::Sql;
 use crate::store::Store;
 
+pub use decisions::{DecisionCursor, DecisionOutcome, DecisionQuery, DecisionRecord, StoredDecision};
+pub use effects::{EffectCursor, EffectOutcome, EffectQuery, EffectRecord, Resolution, StoredEffect, UndoneEffect};
+pub use filters::CallFilter;
 pub use inbox::InboxItem;
 pub use list::{RunCursor, RunQuery};
 pub use remove::Tombstone;
@@ -72,6 +78,15 @@ impl Owners {
             sql.push(" AND r.owner_id = ").text(owner.to_string());
         }
     }
+}
+
+/// The runs above a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ancestry {
+    /// The parent run.
+    pub parent: Option<RunId>,
+    /// The first run of the chain of parents, if it is not the run itself.
+    pub root: Option<RunId>,
 }
 
 /// The kind of a run.
@@ -280,6 +295,8 @@ pub struct Wait {
     pub call_id: CallId,
     /// The kind of wait.
     pub kind: WaitKind,
+    /// The name of the tool.
+    pub tool: String,
     /// The details for the person or client that has to act, as JSON.
     pub body: String,
     /// The start of the wait.

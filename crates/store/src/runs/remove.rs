@@ -60,6 +60,8 @@ impl RealmRuns<'_> {
         }
         execute!(tx, sqlx::query("DELETE FROM journal WHERE run_id = $1").bind(id.clone()))?;
         execute!(tx, sqlx::query("DELETE FROM waits WHERE run_id = $1").bind(id.clone()))?;
+        execute!(tx, sqlx::query("DELETE FROM decisions WHERE run_id = $1").bind(id.clone()))?;
+        execute!(tx, sqlx::query("DELETE FROM effects WHERE run_id = $1").bind(id.clone()))?;
         execute!(tx, sqlx::query("DELETE FROM tasks WHERE run_id = $1").bind(id.clone()))?;
         execute!(tx, sqlx::query("DELETE FROM inbox WHERE run_id = $1").bind(id.clone()))?;
         execute!(tx, sqlx::query("DELETE FROM checkpoints WHERE run_id = $1").bind(id.clone()))?;

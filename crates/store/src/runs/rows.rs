@@ -4,8 +4,8 @@ use serde_json::Value;
 use toolwright_types::{CallId, ConversationId, Owner, PrincipalId, RealmId, RealmScope, RunId, Timestamp};
 
 use super::{
-    EntryHash, Fork, JournalEntry, JournalPosition, PendingWait, Run, RunState, ServerId, TrialAssignment, Wait,
-    WaitKind,
+    Ancestry, EntryHash, Fork, JournalEntry, JournalPosition, PendingWait, Run, RunState, ServerId, TrialAssignment,
+    Wait, WaitKind,
 };
 use crate::db::StoreError;
 use crate::tenancy::RealmRow;
@@ -166,8 +166,11 @@ pub(super) struct WaitRow {
     subject: String,
     #[sqlx(try_from = "String")]
     owner_id: PrincipalId,
+    parent_id: Option<String>,
+    root_id: Option<String>,
     call_id: String,
     kind: String,
+    tool: String,
     body: String,
     requested_at: i64,
     expires_at: Option<i64>,
@@ -180,11 +183,13 @@ impl TryFrom<WaitRow> for PendingWait {
         let wait = Wait {
             call_id: call_id(row.call_id)?,
             kind: wait_kind(&row.kind)?,
+            tool: row.tool,
             body: row.body,
             requested_at: Timestamp::from_micros(row.requested_at),
             expires_at: row.expires_at.map(Timestamp::from_micros),
         };
-        Ok(Self { run: row.run_id, subject: row.subject, owner: Owner::new(row.owner_id), wait })
+        let ancestry = Ancestry::read(row.parent_id, row.root_id)?;
+        Ok(Self { run: row.run_id, subject: row.subject, owner: Owner::new(row.owner_id), ancestry, wait })
     }
 }
 
@@ -199,9 +204,13 @@ fn wait_kind(text: &str) -> Result<WaitKind, StoreError> {
 /// The error for a stored row whose columns contradict each other or contain an unknown value.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct InvalidRow(&'static str);
+pub(super) struct InvalidRow(pub(super) &'static str);
 
-fn call_id(text: String) -> Result<CallId, StoreError> {
+pub(super) fn run_id(text: Option<String>) -> Result<Option<RunId>, StoreError> {
+    text.map(RunId::try_from).transpose().map_err(StoreError::unreadable)
+}
+
+pub(super) fn call_id(text: String) -> Result<CallId, StoreError> {
     serde_json::from_value(Value::String(text)).map_err(StoreError::unreadable)
 }
 

@@ -3,7 +3,7 @@
 use toolwright_types::{CallId, Owner, RunId};
 
 use super::rows::WaitRow;
-use super::{Owners, RealmRuns, Wait, WaitKind};
+use super::{Ancestry, CallFilter, Owners, RealmRuns, Wait, WaitKind, filters};
 use crate::db::StoreError;
 use crate::page::{Page, TimeCursor, push_limit};
 use crate::sql::Sql;
@@ -16,8 +16,10 @@ pub type WaitCursor = TimeCursor<(RunId, CallId)>;
 pub struct WaitQuery {
     /// The kind of wait.
     pub kind: Option<WaitKind>,
-    /// The waiting run.
-    pub run: Option<RunId>,
+    /// The filter on the calls that wait. The times are those of the requests.
+    pub filter: CallFilter,
+    /// A run above the waiting run.
+    pub below: Option<RunId>,
     /// The page size. Values outside 1–1000 are set to the nearest limit.
     pub limit: u32,
     /// The cursor that was returned with the previous page. `None` for the first page.
@@ -26,7 +28,7 @@ pub struct WaitQuery {
 
 impl Default for WaitQuery {
     fn default() -> Self {
-        Self { kind: None, run: None, limit: 20, cursor: None }
+        Self { kind: None, filter: CallFilter::default(), below: None, limit: 20, cursor: None }
     }
 }
 
@@ -39,6 +41,8 @@ pub struct PendingWait {
     pub subject: String,
     /// The principal that requested the run.
     pub owner: Owner,
+    /// The runs above the waiting run.
+    pub ancestry: Ancestry,
     /// The wait.
     pub wait: Wait,
 }
@@ -47,22 +51,24 @@ impl RealmRuns<'_> {
     /// Returns one page of the waits of runs of `owners`, oldest first.
     pub async fn waits(&self, owners: Owners, query: &WaitQuery) -> Result<Page<PendingWait, WaitCursor>, StoreError> {
         let mut sql = Sql::new(
-            "SELECT w.run_id, r.subject, r.owner_id, w.call_id, w.kind, w.body, w.requested_at, w.expires_at
-             FROM waits w JOIN runs r ON r.id = w.run_id WHERE w.realm_id = ",
+            "SELECT c.run_id, r.subject, r.owner_id, c.call_id, c.kind, c.tool, c.body, c.requested_at, c.expires_at, ",
         );
+        filters::push_ancestry(&mut sql);
+        sql.push(" FROM waits c JOIN runs r ON r.id = c.run_id WHERE c.realm_id = ");
         sql.text(self.realm.to_string());
         owners.push(&mut sql);
         if let Some(kind) = query.kind {
-            sql.push(" AND w.kind = ").text(kind.as_str());
+            sql.push(" AND c.kind = ").text(kind.as_str());
         }
-        if let Some(run) = query.run {
-            sql.push(" AND w.run_id = ").text(run.to_string());
+        query.filter.push(&mut sql, "c.requested_at");
+        if let Some(run) = query.below {
+            filters::push_below(&mut sql, run);
         }
         if let Some((at, (run, call))) = query.cursor.as_ref().map(WaitCursor::position) {
-            sql.push(" AND (w.requested_at, w.run_id, w.call_id) > (").integer(at);
+            sql.push(" AND (c.requested_at, c.run_id, c.call_id) > (").integer(at);
             sql.push(", ").text(run.to_string()).push(", ").free_text(call.as_str()).push(")");
         }
-        sql.push(" ORDER BY w.requested_at, w.run_id, w.call_id");
+        sql.push(" ORDER BY c.requested_at, c.run_id, c.call_id");
         push_limit(&mut sql, query.limit);
 
         let (text, values) = sql.into_parts();

@@ -228,15 +228,16 @@ pub(crate) async fn delete_waits(tx: &mut Tx, runs: &[RunId]) -> Result<(), Stor
 }
 
 pub(crate) async fn insert_waits(tx: &mut Tx, waits: &[(RunId, &Wait)]) -> Result<(), StoreError> {
-    for waits in statement_chunks(waits, 7) {
+    for waits in statement_chunks(waits, 8) {
         let mut sql = Sql::with_many_values(
             tx,
-            "INSERT INTO waits (run_id, call_id, realm_id, kind, body, requested_at, expires_at) VALUES ",
+            "INSERT INTO waits (run_id, call_id, realm_id, kind, tool, body, requested_at, expires_at) VALUES ",
         );
         sql.rows(waits, |sql, (run, wait)| {
             sql.text(*run).push(", ").text(wait.call_id.as_str());
             sql.push(", (SELECT r.realm_id FROM runs r WHERE r.id = ").text(*run).push(")");
-            sql.push(", ").text(wait.kind.as_str()).push(", ").text(wait.body.as_str());
+            sql.push(", ").text(wait.kind.as_str()).push(", ").free_text(&wait.tool);
+            sql.push(", ").text(wait.body.as_str());
             sql.push(", ").integer(wait.requested_at.as_micros());
             sql.push(", ").bind(Bound::IntegerOrNull(wait.expires_at.map(Timestamp::as_micros)));
         });

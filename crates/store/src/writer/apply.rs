@@ -6,7 +6,7 @@ use super::write_set::{ConversationChange, WriteSet};
 use crate::conversations::write as conversations;
 use crate::db::Tx;
 use crate::runs::write::ApplyError;
-use crate::runs::{ServerId, checkpoints, inbox, parts, servers, tasks, write as runs};
+use crate::runs::{ServerId, checkpoints, decisions, effects, inbox, parts, servers, tasks, write as runs};
 
 /// Writes the whole write set. After an error the caller must roll the transaction back.
 pub(super) async fn apply(
@@ -35,6 +35,9 @@ pub(super) async fn apply(
     let updated: Vec<RunId> = write_set.states.iter().map(|update| update.run).collect();
     runs::delete_waits(tx, &updated).await?;
     runs::insert_waits(tx, &write_set.waits).await?;
+    decisions::insert(tx, &write_set.decisions).await?;
+    effects::upsert(tx, &write_set.effects).await?;
+    effects::mark_undone(tx, &write_set.undone).await?;
     checkpoints::upsert(tx, &write_set.checkpoints).await?;
     checkpoints::delete(tx, &write_set.ended).await?;
     inbox::reply(tx, &write_set.replies).await?;

@@ -25,7 +25,10 @@ use toolwright_types::{Clock, ConversationId, RealmId, RunId};
 
 use crate::conversations::{NewConversation, NewTurn};
 use crate::db::StoreError;
-use crate::runs::{JournalEntry, NewRun, RunState, ServerId, StoredCheckpoint, StoredPart, Wait};
+use crate::runs::{
+    JournalEntry, NewRun, RunState, ServerId, StoredCheckpoint, StoredDecision, StoredEffect, StoredPart, UndoneEffect,
+    Wait,
+};
 use crate::store::Store;
 
 use batch::{Job, Write};
@@ -64,6 +67,12 @@ pub enum RunChange {
         /// The waits of the run. They replace all earlier waits.
         waits: Vec<Wait>,
     },
+    /// Stores the decision on an approval, with its journal entry.
+    Decide(StoredDecision),
+    /// Stores the outcome of a write to the outside world, with its journal entry.
+    RecordEffect(StoredEffect),
+    /// Marks a call of another run of the same realm as undone by this run.
+    UndoEffect(UndoneEffect),
     /// Saves a checkpoint, from which the run resumes without earlier entries.
     Checkpoint(StoredCheckpoint),
     /// Stores the reply to a command in the run's inbox.

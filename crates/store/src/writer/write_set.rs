@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use toolwright_types::{ConversationId, RealmId, RunId};
+use toolwright_types::{CallId, ConversationId, RealmId, RunId};
 
 use super::RunChange;
 use crate::conversations::NewConversation;
 use crate::conversations::write::{NewTurns, SharedContext, Summary};
 use crate::runs::write::{InlineRun, RunInsert, StateUpdate};
-use crate::runs::{JournalEntry, RunState, ServerId, StoredCheckpoint, StoredPart, Wait};
+use crate::runs::{
+    JournalEntry, RunState, ServerId, StoredCheckpoint, StoredDecision, StoredEffect, StoredPart, UndoneEffect, Wait,
+};
 
 /// The rows to write, grouped by table.
 ///
@@ -26,6 +28,11 @@ pub(super) struct WriteSet<'a> {
     /// New states of runs that are already in the database.
     pub(super) states: Vec<StateUpdate<'a>>,
     pub(super) waits: Vec<(RunId, &'a Wait)>,
+    pub(super) decisions: Vec<(RunId, &'a StoredDecision)>,
+    /// The last outcome of each write to the outside world.
+    pub(super) effects: Vec<(RunId, &'a StoredEffect)>,
+    /// Calls of other runs that a run has undone.
+    pub(super) undone: Vec<(RunId, &'a UndoneEffect)>,
     /// The last checkpoint of each run that has not ended.
     pub(super) checkpoints: Vec<(RunId, &'a StoredCheckpoint)>,
     /// Runs that end in the batch and are already in the database.
@@ -75,6 +82,8 @@ struct WriteSetBuilder<'a> {
     waiting: BTreeMap<RunId, &'a [Wait]>,
     /// The last checkpoint of each run.
     checkpoints: BTreeMap<RunId, &'a StoredCheckpoint>,
+    /// The last outcome of each write. An upsert statement fails if it contains the same row twice.
+    effects: BTreeMap<(RunId, &'a CallId), &'a StoredEffect>,
 }
 
 impl<'a> WriteSetBuilder<'a> {
@@ -86,6 +95,7 @@ impl<'a> WriteSetBuilder<'a> {
             updated: HashMap::new(),
             waiting: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
+            effects: BTreeMap::new(),
         }
     }
 
@@ -112,6 +122,9 @@ impl<'a> WriteSetBuilder<'a> {
                 }
             }
             RunChange::UpdateState { state, waits } => self.update_state(run, state, waits),
+            RunChange::Decide(decision) => self.write_set.decisions.push((run, decision)),
+            RunChange::RecordEffect(effect) => drop(self.effects.insert((run, &effect.call_id), effect)),
+            RunChange::UndoEffect(undone) => self.write_set.undone.push((run, undone)),
             RunChange::Checkpoint(checkpoint) => drop(self.checkpoints.insert(run, checkpoint)),
             RunChange::Reply { id, reply } => self.write_set.replies.push((run, id, reply)),
             RunChange::ClearTasks => self.write_set.cleared.push(run),
@@ -171,6 +184,9 @@ impl<'a> WriteSetBuilder<'a> {
             inserted.chain(updated).filter(|(_, state)| state.ended_at.is_some()).map(|(run, _)| run).collect();
         self.write_set.ended = self.updated.keys().filter(|run| ended.contains(run)).copied().collect();
         self.write_set.checkpoints = self.checkpoints.into_iter().filter(|(run, _)| !ended.contains(run)).collect();
+        self.write_set.effects = self.effects.into_iter().map(|((run, _), effect)| (run, effect)).collect();
+        // Servers change the rows of other runs in the same order. This prevents deadlocks.
+        self.write_set.undone.sort_by(|(_, a), (_, b)| (a.run, &a.call_id).cmp(&(b.run, &b.call_id)));
         // INVARIANT: conversations are changed in the order of their ids and before runs. All servers lock rows in this
         // order, and the deletion of a conversation also locks the conversation before its runs. This prevents
         // deadlocks.

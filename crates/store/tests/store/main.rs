@@ -17,6 +17,7 @@ mod filters;
 mod lists;
 mod names;
 mod opening;
+mod projections;
 mod records;
 mod references;
 mod run_support;

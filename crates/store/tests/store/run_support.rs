@@ -116,6 +116,7 @@ pub(crate) fn wait(tool: &str, kind: WaitKind, requested_at: i64) -> Wait {
     Wait {
         call_id: CallId::derive(tool, "1.0.0", &json!({}), 0),
         kind,
+        tool: tool.into(),
         body: json!({"tool": tool}).to_string(),
         requested_at: at(requested_at),
         expires_at: None,

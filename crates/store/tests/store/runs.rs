@@ -1,8 +1,9 @@
 //! Tests of reading runs, journals and waits, and of claiming runs.
 
 use toolwright_store::{
-    Fork, JournalPosition, NewRun, Owners, PendingWait, RealmRuns, Run, RunChange, RunCursor, RunKind, RunQuery,
-    RunState, ServerId, Store, StoredPart, TrialAssignment, WaitCursor, WaitKind, WaitQuery, WriteError,
+    Ancestry, CallFilter, Fork, JournalPosition, NewRun, Owners, PendingWait, RealmRuns, Run, RunChange, RunCursor,
+    RunKind, RunQuery, RunState, ServerId, Store, StoredPart, TrialAssignment, WaitCursor, WaitKind, WaitQuery,
+    WriteError,
 };
 use toolwright_types::{ConversationId, DocumentId, Owner, PrincipalId, RealmScope, RunId, RunStatus, TrialKind};
 
@@ -70,6 +71,10 @@ async fn insert_runs(store: &Store, realm: &RealmScope, runs: &[NewRun]) {
     running.stop().await;
 }
 
+fn of_run(run: RunId) -> CallFilter {
+    CallFilter { run: Some(run), ..CallFilter::default() }
+}
+
 async fn run_is_read_back_as_written(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
@@ -110,9 +115,10 @@ async fn run_is_read_back_as_written(db: TestDb) {
         run: new.id,
         subject: new.subject.clone(),
         owner: new.owner,
+        ancestry: Ancestry { parent: new.parent, root: new.parent },
         wait: waits[wait].clone(),
     };
-    let query = WaitQuery { run: Some(new.id), ..WaitQuery::default() };
+    let query = WaitQuery { filter: of_run(new.id), ..WaitQuery::default() };
     assert_eq!(store.runs(&realm).waits(Owners::All, &query).await.unwrap().items, [pending(1), pending(0)]);
 
     let end = RunState { journal_position: JournalPosition { n: 1, hash: [1; 32] }, ..state(RunStatus::Completed) };
@@ -274,7 +280,7 @@ async fn wait_list_contains_matching_waits_oldest_first(db: TestDb) {
         (Owners::All, WaitQuery { kind: Some(WaitKind::Client), ..all() }, vec![&b]),
         (Owners::Only(one.owner), WaitQuery { kind: approval, ..all() }, vec![&a]),
         (Owners::Only(Owner::new(PrincipalId::generate())), all(), vec![]),
-        (Owners::All, WaitQuery { run: Some(two.id), ..all() }, vec![&c, &d]),
+        (Owners::All, WaitQuery { filter: of_run(two.id), ..all() }, vec![&c, &d]),
     ] {
         let mut query = WaitQuery { limit: 1, ..query };
         let mut seen = Vec::new();
@@ -388,7 +394,7 @@ async fn runs_are_not_visible_in_another_realm(db: TestDb) {
     assert_eq!(ours.list(Owners::Only(run.owner), &RunQuery::default()).await.unwrap().items, []);
     assert_eq!(ours.waits(Owners::All, &WaitQuery::default()).await.unwrap().items, []);
     assert_eq!(
-        ours.waits(Owners::All, &WaitQuery { run: Some(run.id), ..WaitQuery::default() }).await.unwrap().items,
+        ours.waits(Owners::All, &WaitQuery { filter: of_run(run.id), ..WaitQuery::default() }).await.unwrap().items,
         []
     );
     assert_eq!(store.runs(&there).waits(Owners::All, &WaitQuery::default()).await.unwrap().items.len(), 1);

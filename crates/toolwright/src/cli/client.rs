@@ -22,6 +22,8 @@ pub(super) const AGENTS: &str = "/api/v1/ai/agents";
 pub(super) const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
 /// The path of entity types.
 pub(super) const TYPES: &str = "/api/v1/ai/types";
+/// The path of effects.
+pub(super) const EFFECTS: &str = "/api/v1/ai/effects";
 /// The path of the routes for records.
 pub(super) const QUERY: &str = "/api/query";
 /// The path of runs.

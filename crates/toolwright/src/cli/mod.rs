@@ -12,6 +12,7 @@ mod definitions;
 mod delete;
 mod doctor;
 mod drift;
+mod effects;
 mod exit;
 mod export;
 mod failure;
@@ -83,9 +84,12 @@ pub(crate) enum Command {
     /// Compare implementations of an agent's tools in trials
     #[command(subcommand)]
     Trials(trials::TrialsCommand),
-    /// List calls that wait for approval
+    /// List and show calls that wait for approval, and decided ones
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
+    /// List, show, resolve and undo effects: the writes to the outside world
+    #[command(subcommand)]
+    Effects(effects::EffectsCommand),
     /// List, show, rename and delete conversations
     #[command(subcommand)]
     Conversations(conversations::ConversationsCommand),
@@ -167,6 +171,7 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Runs(command) => runs::run(&cx, command).await,
         Command::Trials(command) => trials::run(&cx, command).await,
         Command::Approvals(command) => approvals::run(&cx, command).await,
+        Command::Effects(command) => effects::run(&cx, command).await,
         Command::Conversations(command) => conversations::run(&cx, command).await,
         Command::Drift(command) => drift::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,

@@ -33,6 +33,7 @@ struct ApiRun {
     run: Value,
     stream: Vec<(Option<u64>, Value)>,
     turns: Vec<Value>,
+    effects: Vec<Value>,
 }
 
 /// Runs all checks and returns the statistics of the round. The server must be running, and no run may be in progress.
@@ -326,6 +327,7 @@ impl RunCheck<'_> {
         let was_open = history.open_writes.contains(&(self.run, call.clone()));
         let unknown = reason(envelope) == Some("outcome_unknown");
         let unverifiable = envelope.name == "hubspot/send-email";
+        self.check_effect(envelope, unknown);
         if changes.len() > 1 {
             self.report(Some(call), format!("{tag} changed the CRM {} times", changes.len()));
         }
@@ -349,6 +351,21 @@ impl RunCheck<'_> {
             && envelope.output["id"].as_str().map(|id| vec![id.to_owned()]).as_deref() != Some(changes)
         {
             self.report(Some(call), format!("{tag} returned {}, but the CRM changed {changes:?}", envelope.output));
+        }
+    }
+
+    /// Checks that the effect of a write has the outcome of its envelope, and that other calls have no effect.
+    fn check_effect(&mut self, envelope: &ToolEnvelope, unknown: bool) {
+        let call = envelope.call_id.as_str();
+        let found =
+            self.api_run.effects.iter().find(|effect| effect["callId"] == call).map(|effect| &effect["outcome"]);
+        let expected = match is_write(envelope) {
+            true if unknown => Some(json!("unknown")),
+            true if envelope.is_success() => Some(json!("done")),
+            _ => None,
+        };
+        if found != expected.as_ref() {
+            self.report(Some(&envelope.call_id), format!("its effect is {found:?}, expected {expected:?}"));
         }
     }
 }
@@ -380,7 +397,9 @@ async fn fetch_run(client: &Client, run: RunId) -> (RunId, ApiRun) {
     };
     let ended = api_run["status"].as_str().is_some_and(|status| status == "COMPLETED" || status == "ERROR");
     let stream = if ended { fetch_stream(client, run).await } else { Vec::new() };
-    (run, ApiRun { run: api_run, stream, turns })
+    let (_, effects) = client.get(&format!("effects?runId={run}&limit=100")).await;
+    let effects = effects["items"].as_array().cloned().unwrap_or_default();
+    (run, ApiRun { run: api_run, stream, turns, effects })
 }
 
 /// Reads the whole event stream of an ended run.

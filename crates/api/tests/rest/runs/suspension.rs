@@ -43,6 +43,8 @@ async fn unanswered_approvals_and_client_actions_expire(storage: Storage) {
         assert_eq!(codes, ["TIMEOUT", "POLICY_DENIED"]);
         server.decide(&waiting, 0, json!({ "decision": "approve" })).await.problem(409, "run-ended");
         assert_eq!(server.get("approvals").await.expect(200)["items"], json!([]));
+        let decided = server.get("approvals?status=decided").await.expect(200);
+        assert_eq!(decided["items"][0]["decision"]["outcome"], "expired", "{decided}");
         running.stop().await;
         deployment.remove().await;
     })

@@ -8,7 +8,8 @@ use futures::future::{BoxFuture, Fuse, FusedFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
-use toolwright_api::wire::{ApprovalView, RunView, StreamEventKind};
+use toolwright_api::wire::{AgentResponseView, ApprovalView, RunView, StreamEventKind};
+use toolwright_types::RunStatus;
 
 use super::approval_prompt::{self, ApprovalDecision, PromptResult};
 use super::event_feed::{EventFeed, FeedItem};
@@ -19,6 +20,7 @@ use crate::cli::Context;
 use crate::cli::client::{ApiResponse, RUNS, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::output::sanitize_line;
 
 /// The frame interval of the spinner.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(80);
@@ -63,8 +65,10 @@ struct Follower<'a> {
     run: String,
     /// Whether the user pressed Ctrl-C. The run is cancelled as soon as its id is known.
     cancel_requested: bool,
-    /// Calls that were already decided or skipped.
-    skipped_calls: HashSet<String>,
+    /// Calls that were decided, with their runs. The server may list them for a moment.
+    decided_calls: HashSet<(String, String)>,
+    /// Calls whose decision was left to others, with their runs.
+    skipped_calls: HashSet<(String, String)>,
     /// Whether the run requested an approval or a client action.
     needs_outside_action: bool,
     check_at: Option<Instant>,
@@ -98,6 +102,7 @@ impl<'a> Follower<'a> {
             timeline: TimelineRenderer::new(cx.output.out, cx.output.width),
             run: String::new(),
             cancel_requested: false,
+            decided_calls: HashSet::new(),
             skipped_calls: HashSet::new(),
             needs_outside_action: false,
             check_at: None,
@@ -147,8 +152,10 @@ impl<'a> Follower<'a> {
         };
         self.run.clone_from(&event.run_id);
         self.screen.write(&self.timeline.render(&event))?;
-        self.needs_outside_action |=
-            matches!(event.kind, StreamEventKind::ClientAction | StreamEventKind::ApprovalRequired);
+        self.needs_outside_action |= matches!(
+            event.kind,
+            StreamEventKind::ClientAction | StreamEventKind::ApprovalRequired | StreamEventKind::ChildWaiting
+        );
         // Each event restarts the delay.
         self.check_at = self.needs_outside_action.then(|| Instant::now() + SETTLE_DELAY);
         if self.cancel_requested && self.cancel_response.is_terminated() {
@@ -178,7 +185,7 @@ impl<'a> Follower<'a> {
         self.cancel_response = async move { client.post(&address, &json!({})).await }.boxed().fuse();
     }
 
-    /// Fetches the state of the run and asks for decisions on its pending approvals.
+    /// Fetches the state of the run and asks for decisions on its pending approvals and those of its child runs.
     async fn check_waiting(&mut self) -> Result<Flow, Failure> {
         self.check_at = None;
         if self.cancel_requested {
@@ -187,8 +194,13 @@ impl<'a> Follower<'a> {
         let run: RunView = fetch_run(self.cx, &self.run).await?.read()?;
         let mut any_decided = false;
         for approval in &run.state.approvals {
-            if self.skipped_calls.contains(&approval.call_id) {
+            let call = (approval.run_id.clone(), approval.call_id.clone());
+            if self.skipped_calls.contains(&call) || self.decided_calls.contains(&call) {
                 continue;
+            }
+            if approval.run_id != self.run {
+                // The stream of this run has no event with the approval of a child run.
+                self.screen.write(&self.timeline.request_approval(approval))?;
             }
             match self.decide(approval).await? {
                 PromptResult::Decided(decision) => {
@@ -198,20 +210,34 @@ impl<'a> Follower<'a> {
                         self.check_at = Some(Instant::now());
                         return Ok(Flow::Continue);
                     }
+                    self.decided_calls.insert(call);
                 }
-                PromptResult::Skipped => self.print_decision_hint(approval),
+                PromptResult::Skipped => {
+                    self.print_decision_hint(approval);
+                    self.skipped_calls.insert(call);
+                }
                 PromptResult::Interrupted => {
                     self.handle_interrupt()?;
                     return Ok(Flow::Continue);
                 }
             }
-            self.skipped_calls.insert(approval.call_id.clone());
         }
-        Ok(if any_decided || !is_waiting(&run.state) || self.options.role == FollowRole::Watcher {
+        let waits_for_others = is_waiting(&run.state) && self.waits_for_others(&run.state);
+        Ok(if any_decided || !waits_for_others || self.options.role == FollowRole::Watcher {
             Flow::Continue
         } else {
             Flow::Stop
         })
+    }
+
+    /// Whether the run needs a decision that was left to others, or a client. A run whose child run continues after a
+    /// decision still counts as waiting, but nobody has to act.
+    fn waits_for_others(&self, state: &AgentResponseView) -> bool {
+        let skipped =
+            |approval: &ApprovalView| self.skipped_calls.contains(&(approval.run_id.clone(), approval.call_id.clone()));
+        state.approvals.iter().any(skipped)
+            || !state.client_actions.is_empty()
+            || state.waiting_child_runs.iter().any(|child| child.status == RunStatus::AwaitingClient)
     }
 
     async fn decide(&mut self, approval: &ApprovalView) -> Result<PromptResult, Failure> {
@@ -230,7 +256,7 @@ impl<'a> Follower<'a> {
 
     /// Sends a decision. Returns `false` if the server rejected the edited input.
     async fn send(&mut self, approval: &ApprovalView, decision: &ApprovalDecision) -> Result<bool, Failure> {
-        let address = format!("{}?wait=false", approval_path(&self.run, &approval.call_id));
+        let address = format!("{}?wait=false", approval_path(&approval.run_id, &approval.call_id));
         let failure = match self.cx.client.post(&address, &decision.body()).await {
             Ok(_) => {
                 self.screen.write(&format!("{}\n", self.cx.output.out.dim(format!("  {}", decision.word()))))?;
@@ -253,9 +279,9 @@ impl<'a> Follower<'a> {
     }
 
     fn print_decision_hint(&self, approval: &ApprovalView) {
-        let print_decision_hint =
-            format!("  decide with `toolwright runs approve {} {}` (or `deny`, `edit`)", self.run, approval.call_id);
-        self.cx.output.note(self.cx.output.err.dim(print_decision_hint));
+        let (run, call) = (sanitize_line(&approval.run_id), sanitize_line(&approval.call_id));
+        let hint = format!("  decide with `toolwright runs approve {run} {call}` (or `deny`, `edit`)");
+        self.cx.output.note(self.cx.output.err.dim(hint));
     }
 
     /// Ends the current line and clears the status line.

@@ -1,7 +1,7 @@
 //! Renders the events of a run as text. Does no IO.
 
 use serde_json::Value;
-use toolwright_api::wire::{ApprovalView, ClientActionView, StreamEventKind, StreamEventView};
+use toolwright_api::wire::{ApprovalView, ChildRunView, ClientActionView, StreamEventKind, StreamEventView};
 use toolwright_machine::view::{InvocationStatus, ToolCallEntry, ToolInvocation};
 use toolwright_types::{CallId, CallSource};
 
@@ -58,7 +58,10 @@ impl TimelineRenderer {
 
     /// Returns the text to print for an event.
     pub(super) fn render(&mut self, event: &StreamEventView) -> String {
-        let StreamEventView { kind, content, tool_invocation, approval, client_action, run_id, .. } = event;
+        let StreamEventView { kind, content, tool_invocation, approval, client_action, child_run, run_id, .. } = event;
+        if let (StreamEventKind::ChildWaiting, Some(child)) = (kind, child_run) {
+            return self.wait_for_child(child);
+        }
         match (kind, tool_invocation, approval, client_action) {
             (StreamEventKind::Thinking, ..) => self.set_state(State::Thinking),
             (StreamEventKind::TextDelta, ..) => self.append_text(content.as_deref().unwrap_or_default()),
@@ -171,7 +174,15 @@ impl TimelineRenderer {
         self.block(call_lines(&entry.invocation, self.paint, self.width))
     }
 
-    fn request_approval(&mut self, approval: &ApprovalView) -> String {
+    fn wait_for_child(&mut self, child: &ChildRunView) -> String {
+        self.state = State::Waiting("waiting for a child run");
+        self.running_calls.retain(|(id, _)| id.as_str() != child.call_id);
+        let (agent, run) = (sanitize_line(&child.agent_ref), sanitize_line(&child.run_id));
+        self.block(vec![self.paint.warn(format!("… {agent}  {run}  {}", child.status))])
+    }
+
+    /// Returns the lines for a call that requires approval.
+    pub(super) fn request_approval(&mut self, approval: &ApprovalView) -> String {
         self.state = State::Waiting("waiting for approval");
         let headline =
             format!("? {}  {}  requires approval", sanitize_line(&approval.tool_ref), wire_name(approval.side_effects));

@@ -50,7 +50,11 @@ fn show(cx: &Context, run: &RunView) -> Result<(), Failure> {
         out.line("")?;
         out.lines(calls)?;
     }
-    out.lines(state.approvals.iter().map(|approval| waiting(cx, approval)))?;
+    out.lines(state.waiting_child_runs.iter().map(|child| {
+        let (agent, child_run) = (sanitize_line(&child.agent_ref), sanitize_line(&child.run_id));
+        out.out.warn(format!("… {agent}  {child_run}  {}", child.status))
+    }))?;
+    out.lines(state.approvals.iter().map(|approval| waiting(cx, approval, &state.run_id)))?;
     out.lines(state.client_actions.iter().map(|action| {
         out.out.warn(format!(
             "! {}  {}  requires a client action",
@@ -66,8 +70,9 @@ fn show(cx: &Context, run: &RunView) -> Result<(), Failure> {
     Ok(out.lines(follow::summary_lines(out, state, Some(origin)))?)
 }
 
-fn waiting(cx: &Context, approval: &ApprovalView) -> String {
-    let head =
-        format!("? {}  {}  requires approval", sanitize_line(&approval.tool_ref), sanitize_line(&approval.call_id));
+fn waiting(cx: &Context, approval: &ApprovalView, shown_run: &str) -> String {
+    let child = if approval.run_id == shown_run { String::new() } else { format!(" in {}", approval.run_id) };
+    let (tool, call) = (sanitize_line(&approval.tool_ref), sanitize_line(&approval.call_id));
+    let head = format!("? {tool}  {call}  requires approval{}", sanitize_line(&child));
     format!("{}  {}", cx.output.out.warn(head), cx.output.out.dim(follow::format_input(&approval.input)))
 }
