@@ -21,7 +21,7 @@ use toolwright_types::{CallId, ErrorCode, RealmScope, SideEffects, Timestamp, To
 use tracing::Instrument;
 
 use super::command::{CommandError, RunCommand};
-use super::journal::{Durability, RunJournal, state_of, waits_of};
+use super::journal::{Durability, RunJournal, notes_of, state_of, waits_of};
 use super::ports::{DriverHost, EffectExecutor, EffectOutcome, START_WITHIN, execute_effect};
 use super::registry::{RunHandle, RunSnapshot};
 use super::turns;
@@ -225,7 +225,8 @@ impl RunCore {
         if let Err(error) = self.machine.accepts(&event) {
             return Ok(Err(error));
         }
-        match self.journal.append(event.at, EntryBody::Event(event.kind), durability).await? {
+        let notes = notes_of(&self.machine, &event.kind);
+        match self.journal.append(event.at, EntryBody::Event(event.kind), notes, durability).await? {
             EntryBody::Event(kind) => {
                 let applied = self.machine.apply(Event { at: event.at, kind }).map(drop);
                 if self.machine.ending().is_none() {

@@ -13,6 +13,7 @@ mod direct;
 mod driver;
 mod executor;
 mod host;
+mod inspect;
 mod journal;
 mod lease;
 mod lifecycle;
@@ -44,8 +45,10 @@ use toolwright_authz::Action;
 use toolwright_machine::AgentOutputs;
 use toolwright_machine::journal::{Entry, RunStart};
 use toolwright_models::{ErrorKind, ModelError};
+pub use toolwright_store::{
+    JournalPageQuery, PendingWait, Run, RunCursor, RunKind, RunQuery, WaitCursor, WaitKind, WaitQuery,
+};
 use toolwright_store::{Owners, ServerId, Store, WriteError, Writer, WriterOptions};
-pub use toolwright_store::{PendingWait, Run, RunCursor, RunKind, RunQuery, WaitCursor, WaitKind, WaitQuery};
 use toolwright_tools::Executor;
 use toolwright_types::{Clock, ConversationId, RealmScope, RunId, RunStatus, Timestamp};
 
@@ -56,6 +59,9 @@ pub use control::AcceptedCommand;
 pub use direct::{DirectCall, DirectOutcome};
 use executor::BoundTool;
 pub use executor::{RunExecutor, RunScope};
+pub use inspect::{
+    AlignedEntry, Divergence, InspectError, InspectedEntry, JournalComparison, JournalPage, RunNode, RunTree, StateAt,
+};
 use lease::Lease;
 pub use lifecycle::RunLaunch;
 use ports::DriverHost;

@@ -69,7 +69,7 @@ impl Runs {
     }
 
     /// The owners whose runs the session may list.
-    fn visible_owners(&self, session: &Session) -> Owners {
+    pub(super) fn visible_owners(&self, session: &Session) -> Owners {
         if self.sees_all(session) { Owners::All } else { Owners::Only(Owner::of(&session.principal)) }
     }
 

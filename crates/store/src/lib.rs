@@ -116,9 +116,10 @@ pub use page::{InvalidPageCursor, Page, TimeCursor};
 pub use records::{RealmRecords, RecordPage, RecordWrite, Selection, WriteRecordsError};
 pub use references::{DueSync, NewReferenceItem, RealmReferences, ReferenceItem, ReferenceSet, SyncCounts, SyncState};
 pub use runs::{
-    EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, Owners, PartHash, PendingWait, RealmRuns, Run,
-    RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint, StoredPart, StoredTask, TaskStart, TaskState,
-    Tombstone, TrialAssignment, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
+    EntryHash, EntryNotes, Fork, InboxItem, JournalEntry, JournalPageQuery, JournalPosition, JournalRow, NewRun,
+    Owners, PartHash, PendingWait, RealmRuns, Run, RunCursor, RunKind, RunLabels, RunQuery, RunState, ServerId,
+    StoredCheckpoint, StoredPart, StoredTask, TaskStart, TaskState, Tombstone, TrialAssignment, UnknownRunKind, Wait,
+    WaitCursor, WaitKind, WaitQuery,
 };
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, RealmSecrets, SecretIdentity, SecretInfo, SecretScope, UnsealError};

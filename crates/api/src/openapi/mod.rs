@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 
 use crate::collection;
 use crate::routes::{
-    agents, blobs, conversations, drift, expressions, generated, gram, health, imports, journals, keys, mcp_imports,
-    providers, query, realms, runs, secrets, tables, tools, trials, type_imports, undo,
+    agents, blobs, conversations, drift, expressions, generated, gram, health, imports, inspection, journals, keys,
+    mcp_imports, providers, query, realms, runs, secrets, tables, tools, trials, type_imports, undo,
 };
 use crate::state::AppState;
 
@@ -60,6 +60,9 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(runs::decide))
         .routes(routes!(runs::tool_results))
         .routes(routes!(runs::approvals))
+        .routes(routes!(inspection::journal))
+        .routes(routes!(inspection::state))
+        .routes(routes!(inspection::tree))
         .routes(routes!(journals::verify))
         .routes(routes!(journals::export))
         .routes(routes!(journals::replay))

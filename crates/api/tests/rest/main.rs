@@ -30,6 +30,7 @@ mod harness;
 mod hostile_input;
 mod identity;
 mod imports;
+mod inspection;
 mod journals;
 mod list_queries;
 mod logins;

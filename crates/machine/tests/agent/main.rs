@@ -11,6 +11,7 @@ mod agent_loop;
 mod approvals;
 mod bundles;
 mod client_tools;
+mod fork_states;
 mod harness;
 mod interrupted_calls;
 mod journal;
