@@ -288,7 +288,7 @@ fn journal_tree_and_details_of_a_run_are_printed_with_whole_ids() {
     let (run, call) = start_waiting_run(&server);
     server.run(&["runs", "approve", &run, &call]).expect_exit(0);
     let journal = server.run(&["runs", "journal", &run]).expect_exit(0).out;
-    assert!(journal.starts_with("ENTRY  CALL"), "{journal}");
+    assert!(journal.starts_with("ENTRY  KIND"), "{journal}");
     let intent = journal.lines().find(|line| line.contains("intended")).unwrap();
     assert!(intent.contains(&call) && intent.contains("no") && intent.contains("hubspot/update-deal"), "{journal}");
     let at = intent.split_whitespace().next().unwrap();

@@ -79,8 +79,9 @@ impl JournalPages {
 }
 
 fn table(entries: &[JournalEntryView]) -> Table {
-    let columns = ["ENTRY", "CALL", "KIND", "FORK", "TOOL", "TIME", "TOOK", "TOKENS", "COST"];
-    let mut table = Table::new(columns).with_ids(2);
+    // The columns up to the tool are arguments of other commands, so they are never shortened.
+    let columns = ["ENTRY", "KIND", "FORK", "CALL", "TOOL", "TIME", "TOOK", "TOKENS", "COST"];
+    let mut table = Table::new(columns).with_ids(5);
     for entry in entries {
         let time = entry.at.to_jiff().strftime("%H:%M:%S%.3f").to_string();
         let took = entry.duration_ms.map(format_duration).unwrap_or_default();
@@ -88,9 +89,9 @@ fn table(entries: &[JournalEntryView]) -> Table {
         let cost = entry.cost_usd.filter(|cost| *cost > 0.0).map(format_usd).unwrap_or_default();
         table.row([
             &entry.n.to_string(),
-            entry.call_id.as_deref().unwrap_or_default(),
             &entry.kind,
             if entry.can_fork { "yes" } else { "no" },
+            entry.call_id.as_deref().unwrap_or_default(),
             entry.tool_ref.as_deref().unwrap_or_default(),
             &time,
             &took,
