@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_authz::{Action, Resource};
-use toolwright_machine::AgentRun;
-use toolwright_machine::agent::{ApprovalOutcome, ClientResult, Effect, EventKind};
-use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
+use toolwright_machine::agent::{ClientResult, EventKind, ForkState};
+use toolwright_machine::journal::{self, Entry, EntryBody, Replayer, RunStart};
 use toolwright_types::{CallId, LlmConfig, Message, RealmScope, RunId, Timestamp, ToolEnvelope, ToolStatus};
 
 use super::spec::RunOrigin;
@@ -61,18 +60,22 @@ pub enum ForkError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The run has no such entry.
-    #[error("must be an entry of the run, between 1 and {entries}")]
+    #[error("must be an entry of the run, between 1 and {entries}; {nearest}")]
     NoEntry {
         /// The number of entries of the run.
         entries: u64,
+        /// The nearest entries at which the run can be forked.
+        nearest: NearestEntries,
     },
     /// A fork after this entry is not possible.
-    #[error("entry {at} cannot be forked: {why}")]
+    #[error("entry {at} cannot be forked: {why}; {nearest}")]
     NotForkable {
         /// The entry.
         at: u64,
         /// The reason.
         why: &'static str,
+        /// The nearest entries at which the run can be forked.
+        nearest: NearestEntries,
     },
     /// The original run completed writes after the last shared entry, and `send_writes` is not set.
     #[error("the fork may send {} again, which the original run completed after entry {at}", counted(writes.len()))]
@@ -90,6 +93,52 @@ pub enum ForkError {
     Unavailable(#[from] Unavailable),
 }
 
+/// The entries of a run that are nearest to a requested entry and at which the run can be forked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NearestEntries {
+    /// The run.
+    pub run: RunId,
+    /// The last such entry before the requested one.
+    pub before: Option<u64>,
+    /// The first such entry after the requested one.
+    pub after: Option<u64>,
+}
+
+impl NearestEntries {
+    fn find(run: RunId, at: u64, entries: &[Entry], now: Timestamp) -> Self {
+        let mut found = Self { run, before: None, after: None };
+        let mut entries = entries.iter().cloned();
+        let Some(mut replayer) = entries.next().and_then(|first| Replayer::new(first, None).ok()) else { return found };
+        loop {
+            let n = replayer.last();
+            if n != at && ForkState::of(replayer.run()).obstacle(now).is_none() {
+                if n > at {
+                    found.after = Some(n);
+                    return found;
+                }
+                found.before = Some(n);
+            }
+            let Some(entry) = entries.next() else { return found };
+            if replayer.apply(entry).is_err() {
+                return found;
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for NearestEntries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.before, self.after) {
+            (Some(before), Some(after)) => {
+                write!(f, "the nearest entries that can be forked are {before} and {after}")?
+            }
+            (Some(n), None) | (None, Some(n)) => write!(f, "the nearest entry that can be forked is {n}")?,
+            (None, None) => write!(f, "no entry of this run can be forked")?,
+        }
+        write!(f, "; `toolwright runs journal {}` shows all entries", self.run)
+    }
+}
+
 fn counted(writes: usize) -> String {
     if writes == 1 { "a write".to_owned() } else { format!("{writes} writes") }
 }
@@ -103,7 +152,7 @@ impl Agents {
     pub async fn fork(&self, session: &Session, run: RunId, at: u64, changes: ForkChanges) -> Result<RunId, ForkError> {
         let (subject, entries) = self.0.runs.journal_of(session, run).await?;
         if has_predefined_calls(&entries) {
-            return Err(ForkError::InvalidChange(NO_MODEL_TO_ASK.to_owned()));
+            return Err(ForkError::InvalidChange(ForkState::NO_MODEL.to_owned()));
         }
         let agent = self.find(session, &subject).await?;
         self.check_may_run(session, &agent)?;
@@ -117,7 +166,11 @@ impl Agents {
         self.check_capacity()?;
         let entry_count = u64::try_from(entries.len()).unwrap_or(u64::MAX);
         let shared = usize::try_from(at).ok().filter(|at| (1..=entries.len()).contains(at));
-        let shared = shared.ok_or(ForkError::NoEntry { entries: entry_count })?;
+        let now = self.0.runs.now();
+        let Some(shared) = shared else {
+            let nearest = NearestEntries::find(run, at, &entries, now);
+            return Err(ForkError::NoEntry { entries: entry_count, nearest });
+        };
         let mut prefix: Vec<Entry> = entries.into_iter().take(shared).collect();
         let principal = self.effective_principal(session, &agent, None).await?;
         let realm = self.target_realm(session, &agent, acting_realm(&prefix)).await?;
@@ -135,8 +188,9 @@ impl Agents {
                 "the shared entries cannot be replayed with these changes: {error}: {why}"
             ))
         })?;
-        if let Some(why) = fork_obstacle(&machine, self.0.runs.now()) {
-            return Err(ForkError::NotForkable { at, why });
+        if let Some(why) = ForkState::of(&machine).obstacle(now) {
+            let (_, entries) = self.0.runs.journal_of(session, run).await?;
+            return Err(ForkError::NotForkable { at, why, nearest: NearestEntries::find(run, at, &entries, now) });
         }
         if !send_writes {
             self.check_no_repeated_writes(session, run, at).await?;
@@ -225,45 +279,9 @@ pub(super) fn acting_realm(entries: &[Entry]) -> Option<&str> {
     }
 }
 
-/// The error message for a fork or replay of a run with predefined calls.
-pub(super) const NO_MODEL_TO_ASK: &str = "the run has predefined calls and uses no model; repeat its calls instead";
-
 /// Returns whether a run executes predefined calls and uses no model.
 pub(super) fn has_predefined_calls(entries: &[Entry]) -> bool {
     matches!(entries.first().map(|entry| &entry.body), Some(EntryBody::Started(start)) if !start.spec.predefined_calls.is_empty())
-}
-
-/// Returns the reason why a run cannot be forked in its current state; `None` if it can. These checks ensure that no
-/// write and no decision takes effect twice.
-fn fork_obstacle(run: &AgentRun, now: Timestamp) -> Option<&'static str> {
-    let filed: Vec<&CallId> = run.envelopes_after(0).map(|envelope| &envelope.call_id).collect();
-    let open = |id: &CallId| run.calls().any(|call| call == id) && !filed.contains(&id);
-    let decided = run.decisions().iter().any(|record| match &record.outcome {
-        ApprovalOutcome::Approved => open(&record.call_id),
-        ApprovalOutcome::Edited(call) => open(call),
-        ApprovalOutcome::Denied | ApprovalOutcome::Expired => false,
-    });
-    let in_doubt = |effect: &Effect| match effect {
-        Effect::RunCall(call) => call.repeated,
-        Effect::VerifyCall { .. } => true,
-        _ => false,
-    };
-    let is_past = |expires: Option<Timestamp>| expires.is_some_and(|expires| expires <= now);
-    let expired = run.pending_approvals().iter().any(|pending| is_past(pending.expires_at))
-        || run.pending_client_actions().iter().any(|pending| is_past(pending.expires_at));
-    if run.ending().is_some() {
-        Some("the run ends with this entry; fork at an earlier one")
-    } else if !run.suspended_children().is_empty() {
-        Some("the run waits for a child run here; fork at an earlier entry, or fork the child run")
-    } else if run.pending().iter().any(in_doubt) {
-        Some("a write was in progress; fork before its intent, or after it ended")
-    } else if decided {
-        Some("an approved call was not executed yet; fork where the approval was requested, or after the call ended")
-    } else if expired {
-        Some("the approval or client result that the run waits for has expired; fork at an earlier entry")
-    } else {
-        None
-    }
 }
 
 impl ForkChanges {

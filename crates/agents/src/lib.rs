@@ -41,7 +41,7 @@ pub use conversations::Conversations;
 pub use cost::{CostEstimate, CostModel, CostTerm, DelegateCost};
 pub use delegate::DelegateBackend;
 pub use error::{PatternError, StartError};
-pub use fork::{ForkChanges, ForkError, RepeatedWrite};
+pub use fork::{ForkChanges, ForkError, NearestEntries, RepeatedWrite};
 pub use gram::{AgentPattern, AgentSource, ExecutionModel};
 pub use pins::Pins;
 pub use replay::{ReplayChanges, ReplaySource, StartedReplay, TrialError};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use toolwright_authz::{Action, Resource};
 use toolwright_machine::AgentRun;
+use toolwright_machine::agent::ForkState;
 use toolwright_machine::journal::bundle::{Bundle, InvalidBundle};
 use toolwright_machine::journal::diff::{ValueDifference, differences};
 use toolwright_machine::journal::recording::{RecordedReply, Recording, comparison_summary};
@@ -13,7 +14,7 @@ use toolwright_machine::journal::{self, Entry, EntryBody, ReplayError};
 use toolwright_types::{RunId, Trial, TrialKind};
 
 use super::binding::{BindingContext, Bindings, LibrarySelection};
-use super::fork::{NO_MODEL_TO_ASK, acting_realm, has_predefined_calls};
+use super::fork::{acting_realm, has_predefined_calls};
 use super::spec::RunOrigin;
 use super::{Agents, BindingError, CompiledAgent, ForkChanges, ForkError, StartError, StartedRun};
 use toolwright_catalog::Session;
@@ -73,7 +74,7 @@ pub enum TrialError {
     #[error("the recorded run cannot be replayed by this release: {0}")]
     Journal(#[from] ReplayError),
     /// The run has predefined calls and uses no model.
-    #[error("{NO_MODEL_TO_ASK}")]
+    #[error("{}", ForkState::NO_MODEL)]
     PredefinedCalls,
     /// The agent cannot be started.
     #[error(transparent)]

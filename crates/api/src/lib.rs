@@ -9,6 +9,7 @@ mod collection;
 mod conversation_views;
 mod errors;
 mod extract;
+mod inspection_views;
 mod list_params;
 mod openapi;
 mod problem;

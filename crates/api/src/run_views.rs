@@ -154,6 +154,15 @@ pub struct RunSummaryView {
     pub origin: RunOriginView,
     /// The conversation of the run.
     pub conversation_id: Option<String>,
+    /// The version of the agent. Absent in direct calls and in runs of earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_version: Option<String>,
+    /// The correlation id of the run. Absent in runs of earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// The first 500 characters of the user's message. Absent in direct calls and in runs of earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_message: Option<String>,
     /// The status of the run.
     pub status: RunStatus,
     /// The reason for the status, as a stable identifier.
@@ -173,6 +182,9 @@ impl RunSummaryView {
         Self {
             origin: RunOriginView::new(row),
             conversation_id: row.conversation.map(|id| id.to_string()),
+            agent_version: row.labels.agent_version.clone(),
+            correlation_id: row.labels.correlation_id.clone(),
+            user_message: row.labels.user_message.clone(),
             status: row.state.status,
             reason: row.state.reason.clone(),
             iterations_used: row.state.iterations,

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_catalog::identity::KeyWatch;
 use toolwright_machine::timeline::{RunUpdate, RunUpdateKind};
 use toolwright_runs::{RunWatch, WatchEvent};
-use toolwright_types::RunStatus;
+use toolwright_types::{RunStatus, Timestamp};
 
 use crate::run_views::ClientActionView;
 use crate::stream_views::{StreamEventKind, StreamEventView};
@@ -36,16 +36,19 @@ pub(crate) fn events(
 }
 
 fn sse_events(run: &str, agent: &str, observed: WatchEvent) -> Vec<Event> {
-    let delta = |kind, iteration, content: Option<String>| {
-        vec![event(StreamEventView { kind, content, iteration, run_id: run.to_owned(), ..StreamEventView::default() })]
+    let delta = |kind, at, iteration, content: Option<String>| {
+        let run_id = run.to_owned();
+        vec![event(StreamEventView { kind, content, iteration, run_id, at: Some(at), ..StreamEventView::default() })]
     };
     match observed {
-        WatchEvent::Text { iteration, delta: text } => delta(StreamEventKind::TextDelta, iteration, Some(text)),
-        WatchEvent::Thinking { iteration, delta: text } => delta(StreamEventKind::Thinking, iteration, Some(text)),
-        WatchEvent::Restart { iteration } => delta(StreamEventKind::TextReset, iteration, None),
-        WatchEvent::Entry { n, updates } => {
+        WatchEvent::Text { at, iteration, delta: text } => delta(StreamEventKind::TextDelta, at, iteration, Some(text)),
+        WatchEvent::Thinking { at, iteration, delta: text } => {
+            delta(StreamEventKind::Thinking, at, iteration, Some(text))
+        }
+        WatchEvent::Restart { at, iteration } => delta(StreamEventKind::TextReset, at, iteration, None),
+        WatchEvent::Entry { n, at, updates } => {
             let last = updates.len().saturating_sub(1);
-            let views = updates.into_iter().map(|update| view(run, agent, update)).enumerate();
+            let views = updates.into_iter().map(|update| view(run, agent, at, update)).enumerate();
             views.map(|(at, view)| if at == last { event(view).id(n.to_string()) } else { event(view) }).collect()
         }
     }
@@ -57,7 +60,7 @@ fn event(view: StreamEventView) -> Event {
     Event::default().event(kind).data(serde_json::to_string(&view).unwrap_or_default())
 }
 
-fn view(run: &str, agent: &str, update: RunUpdate) -> StreamEventView {
+fn view(run: &str, agent: &str, at: Timestamp, update: RunUpdate) -> StreamEventView {
     let empty = StreamEventView::default();
     let view = match update.kind {
         RunUpdateKind::Thinking => StreamEventView { kind: StreamEventKind::Thinking, ..empty },
@@ -104,5 +107,5 @@ fn view(run: &str, agent: &str, update: RunUpdate) -> StreamEventView {
             ..empty
         },
     };
-    StreamEventView { iteration: update.iteration, run_id: run.to_owned(), ..view }
+    StreamEventView { iteration: update.iteration, run_id: run.to_owned(), at: Some(at), ..view }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toolwright_machine::agent::ApprovalRequest;
 use toolwright_machine::view::ToolCallEntry;
-use toolwright_types::{RunStatus, Usage};
+use toolwright_types::{RunStatus, Timestamp, Usage};
 
 use crate::approval_views::ChildRunView;
 use crate::run_views::{ApprovalView, ClientActionView};
@@ -25,6 +25,10 @@ pub struct StreamEventView {
     pub iteration: u32,
     /// The id of the run.
     pub run_id: String,
+    /// The time of the event: of its journal entry, or of the arrival of a delta.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub at: Option<Timestamp>,
     /// The call that waits for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalView>,

@@ -8,6 +8,10 @@ pub use crate::approval_views::{
 };
 pub use crate::collection::DeletionView;
 pub use crate::conversation_views::{ConversationView, TurnView};
+pub use crate::inspection_views::{
+    AmountView, BudgetView, JournalEntryView, MessageView, OfferedToolView, OpenCallView, RequestedCallView,
+    RunNodeView, RunStateView, RunTreeView,
+};
 pub use crate::problem::{FieldError, Problem};
 pub use crate::revisions::{ChangeView, RevisionDiffView, RevisionView};
 pub use crate::routes::agents::AgentToolView;
@@ -16,7 +20,9 @@ pub use crate::routes::drift::DriftView;
 pub use crate::routes::effects::{EffectResolutionView, EffectUndoneView, EffectView};
 pub use crate::routes::gram::{AppliedView, GramApplyView, MatchesView};
 pub use crate::routes::imports::{ImportView, ImportedView, SkippedOperationView};
-pub use crate::routes::journals::{RunDiffView, TrialCallView, TrialReplayView, TrialRepliesView, VerificationView};
+pub use crate::routes::journals::{
+    AlignedEntryView, DivergenceView, RunDiffView, TrialCallView, TrialReplayView, TrialRepliesView, VerificationView,
+};
 pub use crate::routes::keys::{IssuedKeyView, KeyView};
 pub use crate::routes::mcp_imports::{McpImportView, McpSkippedView, McpToolView};
 pub use crate::routes::models::{ModelPriceView, ModelView};

@@ -21,7 +21,7 @@ use toolwright_types::{CallId, ErrorCode, RealmScope, SideEffects, Timestamp, To
 use tracing::Instrument;
 
 use super::command::{CommandError, RunCommand};
-use super::journal::{Durability, RunJournal, state_of, waits_of};
+use super::journal::{Durability, RunJournal, notes_of, state_of, waits_of};
 use super::ports::{DriverHost, EffectExecutor, EffectOutcome, START_WITHIN, execute_effect};
 use super::registry::{RunHandle, RunSnapshot};
 use super::{projections, turns};
@@ -226,7 +226,8 @@ impl RunCore {
             return Ok(Err(error));
         }
         let rows = projections::rows(&self.start, &self.machine, &event, self.journal.position().n + 1);
-        match self.journal.append_with(event.at, EntryBody::Event(event.kind), durability, rows).await? {
+        let notes = notes_of(&self.machine, &event.kind);
+        match self.journal.append_with(event.at, EntryBody::Event(event.kind), notes, durability, rows).await? {
             EntryBody::Event(kind) => {
                 let applied = self.machine.apply(Event { at: event.at, kind }).map(drop);
                 if self.machine.ending().is_none() {

@@ -29,7 +29,7 @@ use tracing::Instrument;
 
 use super::command::RunCommand;
 use super::executor::facts;
-use super::journal::{link, state_of};
+use super::journal::{labels_of, link, state_of};
 use super::refused::{digest, shortened};
 use super::registry::RunSnapshot;
 use super::{PredefinedRun, RunLaunch, RunScope, Runs};
@@ -336,6 +336,7 @@ fn ended_run<const N: usize>(
         fork: None,
         trial: None,
         shared_parts: Vec::new(),
+        labels: labels_of(&start),
     };
     let first = (started_at, EntryBody::Started(Box::new(start)));
     let bodies = std::iter::once(first).chain(events.into_iter().map(|(at, event)| (at, EntryBody::Event(event))));

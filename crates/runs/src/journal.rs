@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use toolwright_machine::agent::AgentRun;
-use toolwright_machine::journal::{Entry, EntryBody, chain};
+use toolwright_machine::agent::{AgentRun, EventKind, ForkState};
+use toolwright_machine::journal::{Entry, EntryBody, RunStart, chain};
 use toolwright_store::{
-    JournalPosition, RunChange, RunState, StoredCheckpoint, StoredPart, Wait, WaitKind, WriteError, Writer,
+    EntryNotes, JournalPosition, RunChange, RunLabels, RunState, StoredCheckpoint, StoredPart, Wait, WaitKind,
+    WriteError, Writer,
 };
-use toolwright_types::{RealmId, Timestamp};
+use toolwright_types::{Message, RealmId, Timestamp};
 
 use super::registry::RunHandle;
 
@@ -65,6 +66,9 @@ pub(super) struct RunJournal {
 /// The number of entries between two checkpoints.
 const CHECKPOINT_INTERVAL: u64 = 50;
 
+/// The number of characters of the user's message that the row of a run has, for lists and searches.
+const MAX_LABEL_CHARS: usize = 500;
+
 /// The maximum number of buffered changes.
 const MAX_BUFFERED: usize = 32;
 
@@ -91,10 +95,21 @@ impl RunJournal {
         &mut self,
         at: Timestamp,
         what: EntryBody,
+        notes: EntryNotes,
         durability: Durability,
         changes: Vec<RunChange>,
     ) -> Result<EntryBody, WriteError> {
-        let (what, full) = self.buffer_entry(at, what, changes);
+        let (what, full) = self.buffer_entry(at, what, notes, changes);
+        self.write_buffered(durability, full).await?;
+        Ok(what)
+    }
+
+    /// Writes the buffered entry as its durability requires, and publishes the earlier entries.
+    async fn write_buffered(
+        &mut self,
+        durability: Durability,
+        full: toolwright_store::JournalEntry,
+    ) -> Result<(), WriteError> {
         match (durability, self.policy) {
             (_, FlushPolicy::Batched) => {}
             (Durability::Deferred, FlushPolicy::Deferred) if self.buffer.len() < MAX_BUFFERED => {}
@@ -103,18 +118,18 @@ impl RunJournal {
         }
         self.publish();
         self.unpublished.push(Arc::new(full));
-        Ok(what)
+        Ok(())
     }
 
     /// Appends entries and changes in one transaction, and waits for its commit.
     pub(crate) async fn append_all(
         &mut self,
-        entries: impl Iterator<Item = Entry>,
+        entries: impl Iterator<Item = (Entry, EntryNotes)>,
         mut changes: Vec<RunChange>,
     ) -> Result<(), WriteError> {
         let mut seen = Vec::new();
-        for Entry { at, body: what, .. } in entries {
-            let (_, full) = self.buffer_entry(at, what, std::mem::take(&mut changes));
+        for (Entry { at, body: what, .. }, notes) in entries {
+            let (_, full) = self.buffer_entry(at, what, notes, std::mem::take(&mut changes));
             seen.push(Arc::new(full));
         }
         self.commit(Vec::new()).await?;
@@ -129,11 +144,12 @@ impl RunJournal {
         &mut self,
         at: Timestamp,
         what: EntryBody,
+        notes: EntryNotes,
         mut changes: Vec<RunChange>,
     ) -> (EntryBody, toolwright_store::JournalEntry) {
         let entry = Entry { n: self.last.n + 1, at, body: what };
         let (body, parts) = entry.split_shared_parts();
-        let written = link(&self.last, at, entry.kind(), body);
+        let written = toolwright_store::JournalEntry { notes, ..link(&self.last, at, entry.kind(), body) };
         let hash = written.hash;
         // Watchers read the entry with its shared parts.
         let full = if parts.is_empty() { written.clone() } else { with_body(&written, entry.to_json()) };
@@ -216,12 +232,33 @@ impl RunJournal {
 pub(super) fn link(last: &JournalPosition, at: Timestamp, kind: &str, body: String) -> toolwright_store::JournalEntry {
     let n = last.n + 1;
     let hash = chain::link(&last.hash, n, at, &body);
-    toolwright_store::JournalEntry { n, at, kind: kind.to_owned(), body, hash }
+    toolwright_store::JournalEntry { n, at, kind: kind.to_owned(), body, hash, notes: EntryNotes::default() }
 }
 
 /// A copy of the entry with another body, such as the body with its shared parts restored.
 pub(super) fn with_body(entry: &toolwright_store::JournalEntry, body: String) -> toolwright_store::JournalEntry {
-    toolwright_store::JournalEntry { n: entry.n, at: entry.at, kind: entry.kind.clone(), body, hash: entry.hash }
+    let toolwright_store::JournalEntry { n, at, kind, hash, notes, .. } = entry;
+    toolwright_store::JournalEntry { n: *n, at: *at, kind: kind.clone(), body, hash: *hash, notes: notes.clone() }
+}
+
+/// The notes of an event that is about to be applied to the machine.
+pub(super) fn notes_of(run: &AgentRun, event: &EventKind) -> EntryNotes {
+    EntryNotes {
+        call_id: event.call_id().cloned(),
+        tool: run.tool_of(event).map(str::to_owned),
+        fork_state: Some(ForkState::of(run).to_string()),
+    }
+}
+
+/// The labels of a new run.
+pub(super) fn labels_of(start: &RunStart) -> RunLabels {
+    let messages = start.spec.request.messages.iter().rev();
+    let user_message = messages.into_iter().find_map(|message| match message {
+        Message::User { content } => Some(content.chars().take(MAX_LABEL_CHARS).collect()),
+        _ => None,
+    });
+    let correlation_id = Some(start.correlation_id().to_string());
+    RunLabels { agent_version: start.agent_version.clone(), correlation_id, user_message }
 }
 
 /// Sets the hashes of the shared parts in the row of a new run, so that retention keeps these parts.

@@ -15,6 +15,7 @@ mod driver;
 mod effects;
 mod executor;
 mod host;
+mod inspect;
 mod journal;
 mod lease;
 mod lifecycle;
@@ -49,8 +50,8 @@ use toolwright_machine::journal::{Entry, RunStart};
 use toolwright_models::{ErrorKind, ModelError};
 pub use toolwright_store::{
     CallFilter, DecisionCursor, DecisionOutcome, DecisionQuery, DecisionRecord, EffectCursor, EffectOutcome,
-    EffectQuery, EffectRecord, PendingWait, Run, RunCursor, RunKind, RunQuery, TrialQuery, TrialSummary, WaitCursor,
-    WaitKind, WaitQuery,
+    EffectQuery, EffectRecord, JournalPageQuery, PendingWait, Run, RunCursor, RunKind, RunQuery, TrialQuery,
+    TrialSummary, WaitCursor, WaitKind, WaitQuery,
 };
 use toolwright_store::{Owners, ServerId, Store, WriteError, Writer, WriterOptions};
 use toolwright_tools::Executor;
@@ -65,6 +66,9 @@ pub use direct::{DirectCall, DirectOutcome};
 pub use effects::{EffectError, EffectId};
 use executor::BoundTool;
 pub use executor::{RunExecutor, RunScope};
+pub use inspect::{
+    AlignedEntry, Divergence, InspectError, InspectedEntry, JournalComparison, JournalPage, RunNode, RunTree, StateAt,
+};
 use lease::Lease;
 pub use lifecycle::RunLaunch;
 use ports::{DriverHost, ParentCommand};

@@ -8,13 +8,15 @@ use toolwright_catalog::Unavailable;
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Event, EventKind};
 use toolwright_machine::journal::{Entry, EntryBody, RunStart};
-use toolwright_store::{Fork, JournalPosition, NewRun, RunChange, RunKind, TrialAssignment, WriteError, Writer};
+use toolwright_store::{
+    EntryNotes, Fork, JournalPosition, NewRun, RunChange, RunKind, TrialAssignment, WriteError, Writer,
+};
 use toolwright_types::{Owner, PrincipalId, RealmScope, Trial};
 
 use super::command::{CommandError, CommandRequest, RunCommand};
 use super::core::{RunCore, Work, interrupted};
 use super::driver::Driver;
-use super::journal::{Durability, FlushPolicy, RunJournal, state_of};
+use super::journal::{Durability, FlushPolicy, RunJournal, labels_of, notes_of, state_of};
 use super::ports::{DriverHost, EffectExecutor, LoadedRun};
 use super::registry::{RunHandle, RunMeta, RunSnapshot};
 
@@ -110,6 +112,7 @@ async fn write_start(
         fork: start.forked_from.map(|(run, n)| Fork { run, n }),
         trial: start.trial.as_ref().map(in_trial),
         shared_parts: Vec::new(),
+        labels: labels_of(&start),
     };
     if let Some(parent) = start.parent.and_then(|parent| host.registry().get(parent)) {
         parent.add_child(handle.id);
@@ -122,11 +125,11 @@ async fn write_start(
     changes.insert(opened, RunChange::Begin { realm: home.realm, run: Box::new(row), state });
     let body = EntryBody::Started(Box::new(start));
     let mut written = match prefix.first_mut() {
-        None => journal.append_with(at, body, durability, changes).await.map(drop),
+        None => journal.append_with(at, body, EntryNotes::default(), durability, changes).await.map(drop),
         Some(first) => {
             *first = Entry { n: 1, at, body };
-            replay_prefix(&mut machine, &prefix);
-            journal.append_all(prefix.into_iter(), changes).await
+            let notes = replay_prefix(&mut machine, &prefix);
+            journal.append_all(prefix.into_iter().zip(notes), changes).await
         }
     };
     if written.is_ok() && policy == FlushPolicy::Batched {
@@ -150,16 +153,19 @@ fn in_trial(trial: &Trial) -> TrialAssignment {
     TrialAssignment { kind: trial.kind, arm: trial.arm.clone(), of }
 }
 
-/// Applies the entries that a fork shares with the original run.
-fn replay_prefix(machine: &mut AgentRun, prefix: &[Entry]) {
-    for entry in prefix {
+/// Applies the entries that a fork shares with the original run. Returns the notes of the entries.
+fn replay_prefix(machine: &mut AgentRun, prefix: &[Entry]) -> Vec<EntryNotes> {
+    let mut notes = vec![EntryNotes::default(); prefix.len()];
+    for (entry, notes) in prefix.iter().zip(&mut notes) {
         if let EntryBody::Event(event) = &entry.body {
+            *notes = notes_of(machine, event);
             machine.mark_issued();
             // This cannot fail: the fork was checked before, and the machine accepted these events.
             let _ = machine.apply(Event { at: entry.at, kind: event.clone() });
         }
     }
     machine.reissue_effects();
+    notes
 }
 
 /// Sends a command to a run and waits for the reply. If the run has no driver in this process, [`recover`] is spawned

@@ -157,7 +157,7 @@ impl Inner {
     }
 
     /// Restores the shared parts of the entries.
-    async fn with_shared_parts(
+    pub(super) async fn with_shared_parts(
         &self,
         home: &RealmScope,
         mut entries: Vec<Arc<JournalEntry>>,

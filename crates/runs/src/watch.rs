@@ -12,6 +12,7 @@ use toolwright_machine::agent::Event;
 use toolwright_machine::journal::{self, EntryBody};
 use toolwright_machine::timeline::{RunUpdate, RunUpdateKind, Timeline};
 use toolwright_store::JournalEntry;
+use toolwright_types::Timestamp;
 
 use super::Inner;
 use super::registry::{PartialReply, RunHandle};
@@ -26,11 +27,15 @@ pub enum WatchEvent {
     Entry {
         /// The entry.
         n: u64,
+        /// The time of the entry.
+        at: Timestamp,
         /// The updates.
         updates: Vec<RunUpdate>,
     },
     /// A piece of the reply.
     Text {
+        /// The time at which the watcher read the change.
+        at: Timestamp,
         /// The iteration.
         iteration: u32,
         /// The piece.
@@ -38,6 +43,8 @@ pub enum WatchEvent {
     },
     /// A piece of the model's thinking.
     Thinking {
+        /// The time at which the watcher read the change.
+        at: Timestamp,
         /// The iteration.
         iteration: u32,
         /// The piece.
@@ -45,6 +52,8 @@ pub enum WatchEvent {
     },
     /// The model starts the reply again. The pieces received so far must be discarded.
     Restart {
+        /// The time at which the watcher read the change.
+        at: Timestamp,
         /// The iteration.
         iteration: u32,
     },
@@ -131,7 +140,7 @@ impl RunWatch {
         }
         for entry in fresh {
             match self.updates(&entry) {
-                Ok(updates) => self.push_entry(entry.n, updates),
+                Ok(updates) => self.push_entry(entry.n, entry.at, updates),
                 Err(error) => {
                     tracing::error!(run = %self.handle.id, entry = entry.n, error, "an entry cannot be replayed");
                     self.ended = true;
@@ -155,16 +164,16 @@ impl RunWatch {
         Ok(step.updates)
     }
 
-    fn push_entry(&mut self, n: u64, updates: Vec<RunUpdate>) {
+    fn push_entry(&mut self, n: u64, at: Timestamp, updates: Vec<RunUpdate>) {
         self.ended |= updates.iter().any(|update| matches!(update.kind, RunUpdateKind::Ended { .. }));
         if n > self.after {
-            let updates = updates.into_iter().filter_map(|update| self.without_sent_text(update)).collect();
-            self.queue.push_back(WatchEvent::Entry { n, updates });
+            let updates = updates.into_iter().filter_map(|update| self.without_sent_text(at, update)).collect();
+            self.queue.push_back(WatchEvent::Entry { n, at, updates });
         }
     }
 
     /// Returns the update without the text that was already sent in pieces; `None` if nothing else is in the update.
-    fn without_sent_text(&mut self, update: RunUpdate) -> Option<RunUpdate> {
+    fn without_sent_text(&mut self, at: Timestamp, update: RunUpdate) -> Option<RunUpdate> {
         let RunUpdateKind::Text(text) = &update.kind else { return Some(update) };
         if self.sent.iteration != update.iteration {
             return Some(update);
@@ -174,7 +183,7 @@ impl RunWatch {
             Some("") => None,
             Some(rest) => Some(RunUpdate { kind: RunUpdateKind::Text(rest.to_owned()), ..update }),
             None => {
-                self.queue.push_back(WatchEvent::Restart { iteration: update.iteration });
+                self.queue.push_back(WatchEvent::Restart { at, iteration: update.iteration });
                 Some(update)
             }
         }
@@ -182,22 +191,22 @@ impl RunWatch {
 
     /// Sends the new text of a partial reply. Returns whether there was new text.
     fn push_partial(&mut self, partial: PartialReply) -> bool {
-        let iteration = partial.iteration;
+        let (iteration, at) = (partial.iteration, self.shared.clock.now());
         if (partial.iteration, partial.restarts) != (self.sent.iteration, self.sent.restarts) {
             if partial.iteration == 0 {
                 return false;
             }
             if partial.iteration == self.sent.iteration && !(self.sent.text.is_empty() && self.sent.thinking.is_empty())
             {
-                self.queue.push_back(WatchEvent::Restart { iteration });
+                self.queue.push_back(WatchEvent::Restart { at, iteration });
             }
             self.sent =
                 PartialReply { iteration: partial.iteration, restarts: partial.restarts, ..PartialReply::default() };
         }
         let thinking = take_new(&mut self.sent.thinking, &partial.thinking);
         let text = take_new(&mut self.sent.text, &partial.text);
-        self.queue.extend(thinking.map(|delta| WatchEvent::Thinking { iteration, delta }));
-        self.queue.extend(text.map(|delta| WatchEvent::Text { iteration, delta }));
+        self.queue.extend(thinking.map(|delta| WatchEvent::Thinking { at, iteration, delta }));
+        self.queue.extend(text.map(|delta| WatchEvent::Text { at, iteration, delta }));
         !self.queue.is_empty()
     }
 }

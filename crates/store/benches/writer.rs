@@ -17,8 +17,8 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolwright_store::{
-    JournalEntry, JournalPosition, Location, NewRun, RunChange, RunKind, RunState, SealKey, ServerId, Store,
-    StoreOptions, WriterOptions,
+    EntryNotes, JournalEntry, JournalPosition, Location, NewRun, RunChange, RunKind, RunLabels, RunState, SealKey,
+    ServerId, Store, StoreOptions, WriterOptions,
 };
 use toolwright_types::{Clock as _, DocumentId, Owner, PrincipalId, RealmId, RunId, RunStatus, SystemClock, Timestamp};
 
@@ -117,6 +117,7 @@ fn append(n: u64) -> RunChange {
         kind: "call_finished".into(),
         body: body.to_string(),
         hash: [0; 32],
+        notes: EntryNotes::default(),
     })
 }
 
@@ -135,6 +136,7 @@ fn new_run() -> NewRun {
         fork: None,
         trial: None,
         shared_parts: Vec::new(),
+        labels: RunLabels::default(),
     }
 }
 

@@ -119,10 +119,11 @@ pub use records::{RealmRecords, RecordPage, RecordWrite, Selection, WriteRecords
 pub use references::{DueSync, NewReferenceItem, RealmReferences, ReferenceItem, ReferenceSet, SyncCounts, SyncState};
 pub use runs::{
     Ancestry, CallFilter, DecisionCursor, DecisionOutcome, DecisionQuery, DecisionRecord, EffectCursor, EffectOutcome,
-    EffectQuery, EffectRecord, EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, Owners, PartHash,
-    PendingWait, RealmRuns, Resolution, Run, RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint,
-    StoredDecision, StoredEffect, StoredPart, StoredTask, TaskStart, TaskState, Tombstone, TrialAssignment, TrialQuery,
-    TrialSummary, UndoneEffect, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
+    EffectQuery, EffectRecord, EntryHash, EntryNotes, Fork, InboxItem, JournalEntry, JournalPageQuery, JournalPosition,
+    JournalRow, NewRun, Owners, PartHash, PendingWait, RealmRuns, Resolution, Run, RunCursor, RunKind, RunLabels,
+    RunQuery, RunState, ServerId, StoredCheckpoint, StoredDecision, StoredEffect, StoredPart, StoredTask, TaskStart,
+    TaskState, Tombstone, TrialAssignment, TrialQuery, TrialSummary, UndoneEffect, UnknownRunKind, Wait, WaitCursor,
+    WaitKind, WaitQuery,
 };
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, RealmSecrets, SecretIdentity, SecretInfo, SecretScope, UnsealError};

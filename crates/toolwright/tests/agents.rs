@@ -333,6 +333,50 @@ fn approval_of_a_delegate_is_decided_while_its_caller_is_followed() {
 }
 
 #[test]
+fn journal_tree_and_details_of_a_run_are_printed_with_whole_ids() {
+    let server = start_with_definitions();
+    let (run, call) = start_waiting_run(&server);
+    server.run(&["runs", "approve", &run, &call]).expect_exit(0);
+    let journal = server.run(&["runs", "journal", &run]).expect_exit(0).out;
+    assert!(journal.starts_with("ENTRY  KIND"), "{journal}");
+    let intent = journal.lines().find(|line| line.contains("intended")).unwrap();
+    assert!(intent.contains(&call) && intent.contains("no") && intent.contains("hubspot/update-deal"), "{journal}");
+    let at = intent.split_whitespace().next().unwrap();
+    let rejected = server.run(&["runs", "fork", &run, "--at", at, "--send-writes"]).expect_exit(6).err;
+    assert!(rejected.contains("the nearest entries that can be forked are"), "{rejected}");
+    assert!(rejected.contains(&format!("toolwright runs journal {run}")), "{rejected}");
+    let part = server.run(&["runs", "journal", &run, "--from", "2", "--limit", "1"]).expect_exit(0);
+    assert_eq!((part.out.lines().count(), part.err.contains("--from 3")), (2, true), "{}{}", part.out, part.err);
+    let ended = server.run(&["runs", "journal", &run, "--kind", "call_ended", "--json"]).expect_exit(0).json();
+    assert_eq!(ended["items"].as_array().unwrap().len(), 2);
+    assert_eq!(ended["items"][1]["callId"], json!(call));
+
+    let shown = server.run(&["runs", "show", &run, "-v"]).expect_exit(0).out;
+    for text in [
+        "user\n      mark it as won",
+        "Let me look at the deal first.",
+        "      input\n",
+        "      output\n",
+        "approve by admin",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    assert!(shown.contains(&format!("`toolwright runs fork {run} --at ENTRY` works with 1")), "{shown}");
+    let tree = server.run(&["runs", "tree", &run]).expect_exit(0).out;
+    assert!(tree.starts_with(&format!("{run}\n  crm/assistant@1.0.0  COMPLETED  ")), "{tree}");
+
+    let listed = |filter: &[&str]| {
+        let page = server.run(&[&["runs", "list", "--json"], filter].concat()).expect_exit(0).json();
+        page["items"].as_array().unwrap().len()
+    };
+    assert_eq!(listed(&["--called-tool", "hubspot/update-deal", "--text", "AS WON"]), 1);
+    assert_eq!(listed(&["--text", "nothing like this"]), 0);
+    assert_eq!(listed(&["--principal", "admin", "--max-cost", "1", "--started-after", "2020-01-01T00:00:00Z"]), 1);
+    assert_eq!(listed(&["--started-before", "2020-01-01T00:00:00Z"]), 0);
+    server.run(&["runs", "list", "--started-after", "yesterday"]).expect_exit(2);
+}
+
+#[test]
 fn client_action_is_printed_and_returning_its_result_completes_the_run() {
     let server = start_with_definitions();
     let waiting = server.run(&["agents", "run", AGENT, "open it", "--context", "team=sales"]).expect_exit(8);

@@ -12,8 +12,8 @@ use crate::collection;
 use crate::revisions;
 use crate::routes::{
     agents, approvals, blobs, conversations, costs, drift, effects, expressions, generated, gram, health, imports,
-    journals, keys, mcp_imports, models, principals, providers, query, reach, readiness, realms, runs, secrets, server,
-    tables, tools, trials, type_imports, undo,
+    inspection, journals, keys, mcp_imports, models, principals, providers, query, reach, readiness, realms, runs,
+    secrets, server, tables, tools, trials, type_imports, undo,
 };
 use crate::state::AppState;
 
@@ -69,6 +69,9 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(runs::tool_results))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::decide_many))
+        .routes(routes!(inspection::journal))
+        .routes(routes!(inspection::state))
+        .routes(routes!(inspection::tree))
         .routes(routes!(journals::verify))
         .routes(routes!(journals::export))
         .routes(routes!(journals::replay))

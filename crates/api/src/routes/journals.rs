@@ -13,12 +13,13 @@ use serde_json::Value;
 use toolwright_agents::{Agents, ForkChanges, ReplayChanges, ReplaySource};
 use toolwright_catalog::Session;
 use toolwright_machine::journal::bundle::{Bundle, InvalidBundle, RunOutcome};
-use toolwright_machine::journal::diff::{ValueDifference, differences};
-use toolwright_runs::Runs;
-use toolwright_types::{CallSource, ErrorCode, RunStatus, ToolEnvelope};
+use toolwright_machine::journal::diff::{ValueDifference, differences, remove_timestamps};
+use toolwright_runs::{AlignedEntry, Divergence, Runs};
+use toolwright_types::{CallSource, ErrorCode, RunId, RunStatus, Timestamp, ToolEnvelope};
 
 use super::runs::run_id;
-use crate::extract::{Caller, JsonBody, PathName, PathPair, RawBody, parse_json};
+use crate::extract::{Caller, JsonBody, PathName, PathPair, QueryParams, RawBody, parse_json};
+use crate::list_params;
 use crate::problem::{Code, Problem};
 use crate::run_views::AcceptedView;
 
@@ -259,45 +260,113 @@ fn replay_bundle(body: &[u8]) -> Result<ReplayView, Problem> {
 
 /// The differences between two runs.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct RunDiffView {
     /// Each field of the outcomes that differs: field, expected (the first run), got (the second).
     #[schema(value_type = Vec<Object>)]
     pub differences: Vec<ValueDifference>,
+    /// The first journal entry that differs; null if the journals are equal.
+    #[serde(default)]
+    pub first_divergence: Option<DivergenceView>,
+    /// The entries of both journals, aligned by their number. Without `from`, they begin three entries before the
+    /// divergence.
+    #[serde(default)]
+    pub entries: Vec<AlignedEntryView>,
+    /// The cursor of the next entries, or null after the last entry.
+    #[serde(default)]
+    pub next_cursor: Option<String>,
 }
 
-/// Compares the outcomes of two runs, field by field.
+/// The first entry in which two journals differ. Times, the ids of runs and conversations, and the ids that a model
+/// provider gives to calls are not compared.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DivergenceView {
+    /// The number of the entry.
+    pub n: u64,
+    /// The kind of the entry of the first run; null if its journal ends before.
+    pub kind: Option<String>,
+    /// The kind of the entry of the second run; null if its journal ends before.
+    pub other_kind: Option<String>,
+    /// The first 20 fields that differ: field, expected (the first run), got (the second).
+    #[schema(value_type = Vec<Object>)]
+    pub differences: Vec<ValueDifference>,
+}
+
+/// Two journal entries with the same number.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AlignedEntryView {
+    /// The number of the entries.
+    pub n: u64,
+    /// Whether the entries are equal.
+    pub equal: bool,
+    /// The kind of the entry of the first run; null if its journal ends before.
+    pub kind: Option<String>,
+    /// The time of the entry of the first run.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub at: Option<Timestamp>,
+    /// The kind of the entry of the second run; null if its journal ends before.
+    pub other_kind: Option<String>,
+    /// The time of the entry of the second run.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub other_at: Option<Timestamp>,
+}
+
+impl From<AlignedEntry> for AlignedEntryView {
+    fn from(aligned: AlignedEntry) -> Self {
+        let ((kind, at), (other_kind, other_at)) = (aligned.one.unzip(), aligned.other.unzip());
+        Self { n: aligned.n, equal: aligned.equal, kind, at, other_kind, other_at }
+    }
+}
+
+/// The parameters of a comparison.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DiffParams {
+    /// The number of the first entry in `entries`. Default: three entries before the first divergence.
+    from: Option<u64>,
+    /// The number of entries, from 1 to 100. Default: 20.
+    limit: Option<u32>,
+    /// `nextCursor` of the previous page. It replaces `from`.
+    cursor: Option<String>,
+}
+
+/// Compares two runs: their outcomes, field by field, and their journals, entry by entry.
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}/diff/{other}", tag = TAG, operation_id = "compareRuns",
-    params(("id" = String, Path), ("other" = String, Path)),
+    params(("id" = String, Path), ("other" = String, Path), DiffParams),
     responses((status = 200, body = RunDiffView)))]
 pub(crate) async fn diff(
     State(runs): State<Runs>,
     Caller(session): Caller,
     PathPair(id, other): PathPair,
+    QueryParams(params): QueryParams<DiffParams>,
 ) -> Result<Json<RunDiffView>, Problem> {
-    let mut outcomes = Vec::with_capacity(2);
-    for id in [&id, &other] {
-        let record = runs.get(&session, run_id(id)?).await?;
-        let mut outcome = serde_json::to_value(RunOutcome::from_run(&record.snapshot.run)).unwrap_or_default();
-        remove_timestamps(&mut outcome);
-        outcomes.push(outcome);
-    }
-    let differences = match outcomes.as_slice() {
-        [one, two] => differences(one, two),
-        _ => Vec::new(),
-    };
-    Ok(Json(RunDiffView { differences }))
+    let limit = list_params::limit(params.limit)?;
+    let from = list_params::cursor(params.cursor.as_deref())?.or(params.from);
+    let (one, two) = (run_id(&id)?, run_id(&other)?);
+    let [expected, got] = [outcome(&runs, &session, one).await?, outcome(&runs, &session, two).await?];
+    let journals = runs.compare_journals(&session, [one, two], from, limit).await?;
+    Ok(Json(RunDiffView {
+        differences: differences(&expected, &got),
+        first_divergence: journals.divergence.map(|Divergence { n, kind, other_kind, differences }| DivergenceView {
+            n,
+            kind,
+            other_kind,
+            differences,
+        }),
+        entries: journals.entries.into_iter().map(AlignedEntryView::from).collect(),
+        next_cursor: journals.next.map(|n| n.to_string()),
+    }))
 }
 
-/// Removes timestamps, which always differ between two runs.
-fn remove_timestamps(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|name, _| !["t_start", "t_end", "active_us", "at"].contains(&name.as_str()));
-            fields.values_mut().for_each(remove_timestamps);
-        }
-        Value::Array(items) => items.iter_mut().for_each(remove_timestamps),
-        _ => {}
-    }
+/// The outcome of a run without timestamps. The journal is replayed a page at a time.
+async fn outcome(runs: &Runs, session: &Session, run: RunId) -> Result<Value, Problem> {
+    let state = runs.state_at(session, run, None).await?;
+    let mut outcome = serde_json::to_value(RunOutcome::from_run(&state.run)).unwrap_or_default();
+    remove_timestamps(&mut outcome);
+    Ok(outcome)
 }
 
 /// A fork of a run.

@@ -12,6 +12,7 @@ pub(crate) mod generated;
 pub(crate) mod gram;
 pub(crate) mod health;
 pub(crate) mod imports;
+pub(crate) mod inspection;
 pub(crate) mod journals;
 pub(crate) mod keys;
 pub(crate) mod mcp;

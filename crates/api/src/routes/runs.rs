@@ -11,7 +11,7 @@ use serde_json::Value;
 use toolwright_catalog::Session;
 use toolwright_machine::agent::Decision;
 use toolwright_runs::{AcceptedCommand, RunKind, RunQuery, Runs};
-use toolwright_types::{CallId, RunId, RunStatus};
+use toolwright_types::{CallId, RunId, RunStatus, Timestamp};
 
 use super::agents::{self, ToolResultBody, journal_lost, response_view};
 use crate::collection::CountView;
@@ -39,6 +39,25 @@ pub(crate) struct RunListParams {
     agent_ref: Option<String>,
     /// The tool of a direct call.
     tool_ref: Option<String>,
+    /// A tool that the run called: of an agent's run, or of a direct call.
+    called_tool_ref: Option<String>,
+    /// The name of the principal that the run acts as.
+    principal: Option<String>,
+    /// The earliest start, in RFC 3339.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[param(value_type = Option<String>, format = DateTime)]
+    started_after: Option<String>,
+    /// The time before which the run started, in RFC 3339.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    #[param(value_type = Option<String>, format = DateTime)]
+    started_before: Option<String>,
+    /// The lowest cost, in US dollars.
+    min_cost_usd: Option<f64>,
+    /// The highest cost, in US dollars.
+    max_cost_usd: Option<f64>,
+    /// Text that the name of the agent or tool, the first 500 characters of the user's message, or the message about the
+    /// end of the run contains.
+    text: Option<String>,
     /// The conversation.
     conversation_id: Option<String>,
     /// The parent run.
@@ -61,7 +80,7 @@ pub(crate) async fn list(
     Caller(session): Caller,
     QueryParams(params): QueryParams<RunListParams>,
 ) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    page(&runs, &session, params.query()?).await
+    page(&runs, &session, params).await
 }
 
 /// Lists runs. The body contains the parameters of the list.
@@ -72,7 +91,7 @@ pub(crate) async fn query(
     Caller(session): Caller,
     JsonBody(params): JsonBody<RunListParams>,
 ) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    page(&runs, &session, params.query()?).await
+    page(&runs, &session, params).await
 }
 
 /// Counts runs. `limit` and `cursor` have no effect.
@@ -83,10 +102,16 @@ pub(crate) async fn count(
     Caller(session): Caller,
     QueryParams(params): QueryParams<RunListParams>,
 ) -> Result<Json<CountView>, Problem> {
-    Ok(Json(CountView { count: runs.count(&session, params.query()?).await? }))
+    let query = params.query(&runs, &session).await?;
+    Ok(Json(CountView { count: runs.count(&session, query).await? }))
 }
 
-async fn page(runs: &Runs, session: &Session, query: RunQuery) -> Result<Json<PageView<RunSummaryView>>, Problem> {
+async fn page(
+    runs: &Runs,
+    session: &Session,
+    params: RunListParams,
+) -> Result<Json<PageView<RunSummaryView>>, Problem> {
+    let query = params.query(runs, session).await?;
     let page = runs.list(session, query).await?;
     Ok(Json(PageView {
         items: page.items.iter().map(RunSummaryView::new).collect(),
@@ -95,7 +120,16 @@ async fn page(runs: &Runs, session: &Session, query: RunQuery) -> Result<Json<Pa
 }
 
 impl RunListParams {
-    fn query(self) -> Result<RunQuery, Problem> {
+    async fn query(mut self, runs: &Runs, session: &Session) -> Result<RunQuery, Problem> {
+        let principal = self.principal.take();
+        let query = self.without_principal()?;
+        Ok(match principal {
+            Some(name) => runs.acting_as(session, query, &name).await?,
+            None => query,
+        })
+    }
+
+    fn without_principal(self) -> Result<RunQuery, Problem> {
         let status = self.status.as_deref().unwrap_or_default().split(',').filter(|text| !text.is_empty());
         let status: Result<Vec<RunStatus>, _> = status.map(|text| text.trim().parse()).collect();
         let mut kind = self.kind.as_deref().map(str::parse).transpose();
@@ -116,6 +150,12 @@ impl RunListParams {
             conversation: parse_optional("conversationId", self.conversation_id.as_deref())?,
             parent: parse_optional("parentRunId", self.parent_run_id.as_deref())?,
             trial_of: self.trial_of,
+            since: parse_time("startedAfter", self.started_after.as_deref())?,
+            until: parse_time("startedBefore", self.started_before.as_deref())?,
+            min_cost_usd: self.min_cost_usd,
+            max_cost_usd: self.max_cost_usd,
+            called_tool: self.called_tool_ref,
+            text: self.text.filter(|text| !text.is_empty()),
             matching: list_params::filter_on_known_fields(self.query.as_deref(), RunQuery::is_filterable)?,
             limit: list_params::limit(self.limit)?,
             cursor: list_params::cursor(self.cursor.as_deref())?,
@@ -311,6 +351,11 @@ async fn respond(
 
 pub(super) fn run_id(text: &str) -> Result<RunId, Problem> {
     text.parse().map_err(|_| Problem::new(Code::NotFound, format!("run `{text}` does not exist")))
+}
+
+fn parse_time(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
+    let invalid = |text| Problem::invalid(name, format!("must be a time such as `2026-11-18T09:30:00Z`, got `{text}`"));
+    text.map(|text| text.parse().map_err(|_| invalid(text))).transpose()
 }
 
 pub(crate) fn parse_optional<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {

@@ -59,6 +59,8 @@ mod event;
 mod event_depth;
 mod external_writes;
 mod facts;
+mod fork_state;
+mod inspect;
 mod interrupted_calls;
 mod ledger;
 mod open_effects;
@@ -78,6 +80,8 @@ pub use effect::{ApprovalRequest, CallToPrepare, CallToRun, ClientActionRequest,
 pub use event::{ApplyOutcome, ClientResult, ClientResultError, Decision, Event, EventError, EventKind};
 pub use external_writes::{ExternalWrite, WriteOutcome, may_have_changed};
 pub use facts::{CallFacts, MODEL_OUTPUT_BYTES, PreparedCall};
+pub use fork_state::{ForkState, UnknownForkState};
+pub use inspect::OpenCall;
 pub use interrupted_calls::outcome_unknown;
 pub use run::AgentRun;
 pub use saved::RestoreError;

@@ -7,6 +7,7 @@ pub mod bundle;
 pub mod chain;
 pub mod diff;
 pub mod recording;
+mod replay;
 pub mod shared_parts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +20,9 @@ use toolwright_types::{
 };
 
 use self::recording::Recording;
+pub use self::replay::{Checkpoint, ReplayError, Replayer, replay, replay_from};
 
-use crate::agent::{AgentRun, Event, EventError, EventKind, RunSpec};
+use crate::agent::{EventKind, RunSpec};
 use crate::is_default;
 
 /// The format version of entries. A release reads this version and all earlier versions.
@@ -198,31 +200,6 @@ pub enum UnreadableEntry {
     },
 }
 
-/// Entries that do not form a valid journal.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// The first entry is not the start of a run.
-    #[error("the first entry of the journal must be the start of a run")]
-    MissingStart,
-    /// An entry is missing or duplicated.
-    #[error("expected entry {expected}, found entry {found}")]
-    Gap {
-        /// The expected number.
-        expected: u64,
-        /// The number found.
-        found: u64,
-    },
-    /// The machine rejected an entry.
-    #[error("the run rejected entry {n}")]
-    Rejected {
-        /// The entry.
-        n: u64,
-        /// The reason.
-        #[source]
-        source: EventError,
-    },
-}
-
 #[derive(Serialize)]
 struct EntryText<'a> {
     v: u32,
@@ -300,54 +277,4 @@ impl Entry {
             version => Err(UnreadableEntry::Version { n, version }),
         }
     }
-}
-
-/// The state of a run after one of its entries. Recovery starts from this state and does not apply earlier events
-/// again. Recovery therefore works even if the current machine would decide differently on earlier events.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Checkpoint {
-    /// The number of the entry.
-    pub n: u64,
-    /// The machine.
-    pub run: AgentRun,
-}
-
-/// Replays entries and returns the start of the run and the state of its machine. All open effects are marked as not
-/// issued.
-pub fn replay(entries: impl IntoIterator<Item = Entry>) -> Result<(RunStart, AgentRun), ReplayError> {
-    replay_from(None, entries)
-}
-
-/// Replays entries from a checkpoint, if there is one. Entries up to the checkpoint are checked for gaps but not
-/// applied.
-pub fn replay_from(
-    checkpoint: Option<Checkpoint>,
-    entries: impl IntoIterator<Item = Entry>,
-) -> Result<(RunStart, AgentRun), ReplayError> {
-    let mut entries = entries.into_iter();
-    let first = entries.next().ok_or(ReplayError::MissingStart)?;
-    let EntryBody::Started(start) = first.body else {
-        return Err(ReplayError::MissingStart);
-    };
-    let (checkpointed, mut run) = match checkpoint {
-        Some(Checkpoint { n, run }) => (n, run),
-        None => (first.n, AgentRun::new(start.spec.clone(), first.at)),
-    };
-    let mut last = first.n;
-    for entry in entries {
-        if entry.n != last + 1 {
-            return Err(ReplayError::Gap { expected: last + 1, found: entry.n });
-        }
-        last = entry.n;
-        if last <= checkpointed {
-            continue;
-        }
-        if let EntryBody::Event(kind) = entry.body {
-            // In a live run, an effect is issued before its answer arrives. The replay does the same.
-            run.mark_issued();
-            run.apply(Event { at: entry.at, kind }).map_err(|source| ReplayError::Rejected { n: last, source })?;
-        }
-    }
-    run.reissue_effects();
-    Ok((*start, run))
 }

@@ -12,6 +12,7 @@ mod approvals;
 mod bundles;
 mod client_tools;
 mod external_writes;
+mod fork_states;
 mod harness;
 mod interrupted_calls;
 mod journal;

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use data_encoding::BASE64URL_NOPAD;
 use toolwright_types::Timestamp;
 
-use super::{EntryHash, JournalEntry, JournalPosition};
+use super::{EntryHash, EntryNotes, JournalEntry, JournalPosition};
 use crate::db::StoreError;
 
 /// Written in place of the last entry's hash, because another column of the run's row contains that hash.
@@ -21,7 +21,7 @@ const HASH_IN_ROW: &str = "-";
 pub(super) fn write(entries: &[&JournalEntry], journal_position: &JournalPosition) -> String {
     let length = entries.iter().map(|entry| entry.body.len() + entry.kind.len() + 70).sum();
     let mut text = String::with_capacity(length);
-    for JournalEntry { n, at, kind, body, hash } in entries {
+    for JournalEntry { n, at, kind, body, hash, .. } in entries {
         // Writing to a String cannot fail.
         let _ = write!(text, "{} ", at.as_micros());
         if (*n, *hash) == (journal_position.n, journal_position.hash) {
@@ -51,7 +51,7 @@ fn read_line(n: u64, line: &str, last_hash: &EntryHash) -> Option<JournalEntry> 
         hash => BASE64URL_NOPAD.decode(hash.as_bytes()).ok()?.try_into().ok()?,
     };
     let (kind, body) = (words.next()?.to_owned(), words.next()?.to_owned());
-    Some(JournalEntry { n, at, kind, body, hash })
+    Some(JournalEntry { n, at, kind, body, hash, notes: EntryNotes::default() })
 }
 
 /// The error for a line that is not an entry.
@@ -70,7 +70,7 @@ mod tests {
         fn formatted_entries_parse_to_the_same_entries(entries in proptest::collection::vec((any::<i64>(), any::<[u8; 32]>(), "[a-z_]{1,12}", any::<String>()), 0..5)) {
             let entries: Vec<JournalEntry> = entries.into_iter().zip(1..).map(|((at, hash, kind, text), n)| {
                 let body = serde_json::json!({ "text": text }).to_string();
-                JournalEntry { n, at: Timestamp::from_micros(at), kind, body, hash }
+                JournalEntry { n, at: Timestamp::from_micros(at), kind, body, hash, notes: EntryNotes::default() }
             }).collect();
             let last = entries.last().map(|last| JournalPosition { n: last.n, hash: last.hash }).unwrap_or_default();
             for journal_position in [last, JournalPosition::default()] {

@@ -1,6 +1,7 @@
 //! Lists and counts runs.
 
 use toolwright_query::Filter;
+use toolwright_query::sql::Dialect;
 use toolwright_types::{ConversationId, PrincipalId, RunId, RunStatus, Timestamp, TrialKind};
 
 use super::rows::{RunRow, run_columns};
@@ -8,7 +9,7 @@ use super::{Owners, RealmRuns, Run, RunKind};
 use crate::db::StoreError;
 use crate::page::{Page, TimeCursor, push_limit};
 use crate::row_filter::{FieldColumn, RowView};
-use crate::sql::Sql;
+use crate::sql::{Bound, Sql};
 
 /// The position after a run in a list.
 pub type RunCursor = TimeCursor<RunId>;
@@ -35,6 +36,16 @@ pub struct RunQuery {
     pub trial_of: Option<String>,
     /// The earliest start time.
     pub since: Option<Timestamp>,
+    /// The time before which the run must have started.
+    pub until: Option<Timestamp>,
+    /// The lowest cost, in US dollars.
+    pub min_cost_usd: Option<f64>,
+    /// The highest cost, in US dollars.
+    pub max_cost_usd: Option<f64>,
+    /// A tool that the run called, or the tool of a direct call.
+    pub called_tool: Option<String>,
+    /// Text in the subject, the user's message or the message about the status. The case of ASCII letters is ignored.
+    pub text: Option<String>,
     /// A filter on the JSON object that clients receive for a run.
     pub matching: Option<Filter>,
     /// The page size. Values outside 1–1000 are set to the nearest limit.
@@ -55,6 +66,11 @@ impl Default for RunQuery {
             trial: None,
             trial_of: None,
             since: None,
+            until: None,
+            min_cost_usd: None,
+            max_cost_usd: None,
+            called_tool: None,
+            text: None,
             matching: None,
             limit: 20,
             cursor: None,
@@ -71,6 +87,9 @@ const LIST_VIEW: RowView = RowView {
         ("kind", FieldColumn::Scalar("r.kind")),
         ("subject", FieldColumn::Scalar("r.subject")),
         ("agentRef", FieldColumn::Scalar("r.subject")),
+        ("agentVersion", FieldColumn::Scalar("r.agent_version")),
+        ("correlationId", FieldColumn::Scalar("r.correlation_id")),
+        ("userMessage", FieldColumn::Scalar("r.user_message")),
         ("parentRunId", FieldColumn::Scalar("r.parent_id")),
         ("conversationId", FieldColumn::Scalar("r.conversation_id")),
         ("durable", FieldColumn::Boolean("r.durable")),
@@ -121,6 +140,9 @@ impl RealmRuns<'_> {
         sql.push(" FROM runs r WHERE r.realm_id = ").text(self.realm.to_string());
         owners.push(sql);
         push_filters(sql, query);
+        if let Some(text) = &query.text {
+            push_text(sql, self.store.db.dialect(), text);
+        }
         query.matching.as_ref().map_or(Ok(()), |filter| LIST_VIEW.push(sql, &self.store.db, filter))
     }
 }
@@ -150,10 +172,39 @@ fn push_filters(sql: &mut Sql, query: &RunQuery) {
     if let Some(since) = query.since {
         sql.push(" AND r.started_at >= ").integer(since.as_micros());
     }
+    if let Some(until) = query.until {
+        sql.push(" AND r.started_at < ").integer(until.as_micros());
+    }
+    if let Some(cost) = query.min_cost_usd {
+        sql.push(" AND r.cost_usd >= ").bind(Bound::Float(cost));
+    }
+    if let Some(cost) = query.max_cost_usd {
+        sql.push(" AND r.cost_usd <= ").bind(Bound::Float(cost));
+    }
+    if let Some(tool) = &query.called_tool {
+        // The journal of a direct call that only reads is inline, so it has no rows.
+        sql.push(" AND ((r.kind = 'tool' AND r.subject = ").free_text(tool);
+        sql.push(") OR EXISTS (SELECT 1 FROM journal j WHERE j.tool = ").free_text(tool).push(" AND j.run_id = r.id))");
+    }
     for (index, status) in query.status.iter().enumerate() {
         sql.push(if index == 0 { " AND r.status IN (" } else { ", " }).text(status.as_str());
     }
     if !query.status.is_empty() {
         sql.push(")");
     }
+}
+
+/// Appends the condition that one of the searched columns contains the text. `LIKE` of SQLite ignores the case of ASCII
+/// letters, as `ILIKE` of Postgres does.
+fn push_text(sql: &mut Sql, dialect: Dialect, text: &str) {
+    let pattern = format!("%{}%", text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_"));
+    let operator = match dialect {
+        Dialect::Sqlite => " LIKE ",
+        Dialect::Postgres => " ILIKE ",
+    };
+    for (index, column) in ["r.subject", "r.user_message", "r.message"].into_iter().enumerate() {
+        sql.push(if index == 0 { " AND (" } else { " OR " }).push(column).push(operator).free_text(&pattern);
+        sql.push(r" ESCAPE '\'");
+    }
+    sql.push(")");
 }

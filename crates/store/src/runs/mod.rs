@@ -9,6 +9,7 @@ pub(crate) mod effects;
 mod filters;
 pub(crate) mod inbox;
 mod inline_journal;
+mod journal_page;
 mod list;
 pub(crate) mod parts;
 mod read;
@@ -16,6 +17,7 @@ mod remove;
 mod rows;
 pub(crate) mod servers;
 pub(crate) mod tasks;
+mod tree;
 mod trials;
 mod waits;
 pub(crate) mod write;
@@ -33,6 +35,7 @@ pub use decisions::{DecisionCursor, DecisionOutcome, DecisionQuery, DecisionReco
 pub use effects::{EffectCursor, EffectOutcome, EffectQuery, EffectRecord, Resolution, StoredEffect, UndoneEffect};
 pub use filters::CallFilter;
 pub use inbox::InboxItem;
+pub use journal_page::{JournalPageQuery, JournalRow};
 pub use list::{RunCursor, RunQuery};
 pub use remove::Tombstone;
 pub use servers::ServerId;
@@ -155,6 +158,19 @@ pub struct NewRun {
     pub trial: Option<TrialAssignment>,
     /// The hashes of the shared parts to which the journal entries refer.
     pub shared_parts: Vec<PartHash>,
+    /// The labels that lists show.
+    pub labels: RunLabels,
+}
+
+/// Properties of a run that lists show and search. All are absent in runs of earlier builds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunLabels {
+    /// The version of the agent.
+    pub agent_version: Option<String>,
+    /// The correlation id of the request that started the run.
+    pub correlation_id: Option<String>,
+    /// The first characters of the user's message.
+    pub user_message: Option<String>,
 }
 
 /// The trial that a run belongs to, and the arm (compared variant) that the run executes.
@@ -260,6 +276,8 @@ pub struct Run {
     pub fork: Option<Fork>,
     /// The trial that the run belongs to, if any.
     pub trial: Option<TrialAssignment>,
+    /// The labels that lists show.
+    pub labels: RunLabels,
     /// The current state.
     pub state: RunState,
 }
@@ -277,6 +295,20 @@ pub struct JournalEntry {
     pub body: String,
     /// The hash of the entry and of all entries before it.
     pub hash: EntryHash,
+    /// Facts about the entry that pages of a journal show. The hash does not cover them.
+    pub notes: EntryNotes,
+}
+
+/// Facts about an entry that its content does not contain, or that queries need. All are absent in entries of earlier
+/// builds and in inline journals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryNotes {
+    /// The call that the entry concerns.
+    pub call_id: Option<CallId>,
+    /// The tool of the call.
+    pub tool: Option<String>,
+    /// Whether the run could be forked before this entry, in the format of the machine.
+    pub fork_state: Option<String>,
 }
 
 /// The saved state of a run's machine after one of its entries.

@@ -36,6 +36,12 @@ impl RealmRuns<'_> {
         if !rows.is_empty() {
             return rows.into_iter().map(JournalEntry::try_from).collect();
         }
+        let entries = self.inline_entries(run).await?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(entries.into_iter().filter(|entry| entry.n > after).take(limit).collect())
+    }
+    /// Returns all entries of an inline journal; none if the run has no inline journal.
+    pub(super) async fn inline_entries(&self, run: RunId) -> Result<Vec<JournalEntry>, StoreError> {
         let stored: Option<(String, Vec<u8>)> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT r.inline_journal, r.last_entry_hash FROM runs r
@@ -45,11 +51,9 @@ impl RealmRuns<'_> {
             .bind(run.to_string())
             .fetch_optional(pool)
         })?;
-        let entries = match stored {
-            Some((text, last_hash)) => inline_journal::read(&text, &rows::hash(&last_hash)?)?,
-            None => Vec::new(),
-        };
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(entries.into_iter().filter(|entry| entry.n > after).take(limit).collect())
+        match stored {
+            Some((text, last_hash)) => inline_journal::read(&text, &rows::hash(&last_hash)?),
+            None => Ok(Vec::new()),
+        }
     }
 }

@@ -4,8 +4,8 @@ use serde_json::Value;
 use toolwright_types::{CallId, ConversationId, Owner, PrincipalId, RealmId, RealmScope, RunId, Timestamp};
 
 use super::{
-    Ancestry, EntryHash, Fork, JournalEntry, JournalPosition, PendingWait, Run, RunState, ServerId, TrialAssignment,
-    Wait, WaitKind,
+    Ancestry, EntryHash, EntryNotes, Fork, JournalEntry, JournalPosition, PendingWait, Run, RunLabels, RunState,
+    ServerId, TrialAssignment, Wait, WaitKind,
 };
 use crate::db::StoreError;
 use crate::tenancy::RealmRow;
@@ -15,7 +15,7 @@ macro_rules! run_columns {
     () => {
         "r.id AS run_id, r.realm_id, r.kind, r.subject, r.subject_hash, r.parent_id, r.conversation_id, r.owner_id,
          r.principal_id, r.durable, r.started_at, r.forked_from, r.forked_at_entry, r.trial_kind, r.trial_arm,
-         r.trial_of, r.status, r.reason, r.message,
+         r.trial_of, r.agent_version, r.correlation_id, r.user_message, r.status, r.reason, r.message,
          r.updated_at, r.ended_at, r.wake_at, r.iterations, r.tokens, r.cost_usd, r.driver_id, r.last_entry_n, r.last_entry_hash"
     };
 }
@@ -44,6 +44,9 @@ pub(super) struct RunRow {
     trial_kind: Option<String>,
     trial_arm: Option<String>,
     trial_of: Option<String>,
+    agent_version: Option<String>,
+    correlation_id: Option<String>,
+    user_message: Option<String>,
     #[sqlx(flatten)]
     state: StateRow,
 }
@@ -103,6 +106,11 @@ impl TryFrom<RunRow> for Run {
             started_at: Timestamp::from_micros(row.started_at),
             fork,
             trial,
+            labels: RunLabels {
+                agent_version: row.agent_version,
+                correlation_id: row.correlation_id,
+                user_message: row.user_message,
+            },
             state: row.state.try_into()?,
         })
     }
@@ -151,6 +159,7 @@ impl TryFrom<EntryRow> for JournalEntry {
             kind: row.kind,
             body: row.body,
             hash: hash(&row.hash)?,
+            notes: EntryNotes::default(),
         })
     }
 }

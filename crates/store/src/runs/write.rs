@@ -2,7 +2,7 @@
 
 use toolwright_types::{RealmId, RunId, Timestamp};
 
-use super::{JournalEntry, NewRun, RunState, ServerId, Wait, inline_journal};
+use super::{JournalEntry, NewRun, RunLabels, RunState, ServerId, Wait, inline_journal};
 use crate::db::{StoreError, Tx};
 use crate::sql::{Bound, Sql, count, statement_chunks, storable};
 
@@ -60,12 +60,12 @@ pub(crate) struct StateUpdate<'a> {
 }
 
 pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[RunInsert<'_>]) -> Result<(), StoreError> {
-    for runs in statement_chunks(runs, 30) {
+    for runs in statement_chunks(runs, 33) {
         let mut sql = Sql::with_many_values(
             tx,
             "INSERT INTO runs (id, realm_id, kind, subject, subject_hash, parent_id, conversation_id, owner_id,
                                principal_id, durable, started_at, forked_from, forked_at_entry, trial_kind, trial_arm, trial_of,
-                               shared_parts, status, reason, message, updated_at, ended_at, wake_at, iterations, tokens, cost_usd, driver_id,
+                               shared_parts, agent_version, correlation_id, user_message, status, reason, message, updated_at, ended_at, wake_at, iterations, tokens, cost_usd, driver_id,
                                last_entry_n, last_entry_hash)
              VALUES ",
         );
@@ -93,7 +93,15 @@ fn push_run(sql: &mut Sql, insert: &RunInsert<'_>) {
     sql.push(", ").bind(Bound::TextOrNull(trial.map(|trial| storable(&trial.arm))));
     sql.push(", ").bind(Bound::TextOrNull(trial.and_then(|trial| trial.of.as_deref().map(storable))));
     sql.push(", ").text(run.shared_parts.join(","));
+    push_labels(sql, &run.labels);
     push_state(sql, state, server);
+}
+
+/// Appends the values of the columns from `agent_version` to `user_message`, with a comma before each.
+fn push_labels(sql: &mut Sql, labels: &RunLabels) {
+    for label in [&labels.agent_version, &labels.correlation_id, &labels.user_message] {
+        sql.push(", ").bind(Bound::TextOrNull(label.as_deref().map(storable)));
+    }
 }
 
 /// Appends the values of the columns from `status` to `last_entry_hash`, with a comma before each.
@@ -114,11 +122,11 @@ fn push_state(sql: &mut Sql, state: &RunState, server: &ServerId) {
 }
 
 pub(crate) async fn insert_inline_runs(tx: &mut Tx, runs: &[InlineRun<'_>]) -> Result<(), StoreError> {
-    for runs in statement_chunks(runs, 20) {
+    for runs in statement_chunks(runs, 23) {
         let mut sql = Sql::with_many_values(
             tx,
             "INSERT INTO runs (id, realm_id, kind, subject, subject_hash, owner_id, principal_id, durable, started_at,
-                               status, reason, message, updated_at, ended_at, iterations, tokens, cost_usd, last_entry_n,
+                               agent_version, correlation_id, user_message, status, reason, message, updated_at, ended_at, iterations, tokens, cost_usd, last_entry_n,
                                last_entry_hash, inline_journal)
              VALUES ",
         );
@@ -128,6 +136,7 @@ pub(crate) async fn insert_inline_runs(tx: &mut Tx, runs: &[InlineRun<'_>]) -> R
             sql.push(", ").free_text(&run.subject).push(", ").free_text(&run.subject_hash);
             sql.push(", ").text(run.owner.id()).push(", ").text(run.principal);
             sql.push(", ").bind(Bound::Boolean(run.durable)).push(", ").integer(run.started_at.as_micros());
+            push_labels(sql, &run.labels);
             sql.push(", ").text(state.status.as_str());
             sql.push(", ").bind(Bound::TextOrNull(state.reason.as_deref().map(storable)));
             sql.push(", ").bind(Bound::TextOrNull(state.message.as_deref().map(storable)));
@@ -150,17 +159,29 @@ pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &JournalEntry)]) -> R
     if let Tx::Postgres(tx) = tx {
         return append_arrays(tx, entries).await;
     }
-    for entries in statement_chunks(entries, 6) {
-        let mut sql =
-            Sql::with_many_values(tx, "INSERT INTO journal (run_id, n, written_at, kind, body, hash) VALUES ");
+    for entries in statement_chunks(entries, 9) {
+        let mut sql = Sql::with_many_values(
+            tx,
+            "INSERT INTO journal (run_id, n, written_at, kind, body, hash, call_id, tool, fork_state) VALUES ",
+        );
         sql.rows(entries, |sql, (run, entry)| {
             sql.text(*run).push(", ").integer(count(entry.n)).push(", ").integer(entry.at.as_micros());
             sql.push(", ").text(entry.kind.as_str()).push(", ").text(entry.body.as_str());
             sql.push(", ").bind(Bound::Bytes(entry.hash.to_vec()));
+            for note in notes_of(entry) {
+                sql.push(", ").bind(Bound::TextOrNull(note));
+            }
         });
         sql.execute(tx).await?;
     }
     Ok(())
+}
+
+/// The values of the columns `call_id`, `tool` and `fork_state`.
+fn notes_of(entry: &JournalEntry) -> [Option<String>; 3] {
+    let notes = &entry.notes;
+    let call_id = notes.call_id.as_ref().map(ToString::to_string);
+    [call_id, notes.tool.as_deref().map(storable), notes.fork_state.clone()]
 }
 
 /// Inserts the entries with one array per column. This needs one round trip and one prepared statement for any number
@@ -174,9 +195,17 @@ async fn append_arrays(
         return Ok(());
     }
     let column = || entries.iter();
+    let (mut call_ids, mut tools, mut fork_states) = (Vec::new(), Vec::new(), Vec::new());
+    for (_, entry) in entries {
+        let [call_id, tool, fork_state] = notes_of(entry);
+        call_ids.push(call_id);
+        tools.push(tool);
+        fork_states.push(fork_state);
+    }
     sqlx::query(
-        "INSERT INTO journal (run_id, n, written_at, kind, body, hash)
-         SELECT * FROM UNNEST($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[], $6::BYTEA[])",
+        "INSERT INTO journal (run_id, n, written_at, kind, body, hash, call_id, tool, fork_state)
+         SELECT * FROM UNNEST($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[], $6::BYTEA[], $7::TEXT[],
+                              $8::TEXT[], $9::TEXT[])",
     )
     .bind(column().map(|(run, _)| run.to_string()).collect::<Vec<_>>())
     .bind(column().map(|(_, entry)| count(entry.n)).collect::<Vec<_>>())
@@ -184,6 +213,9 @@ async fn append_arrays(
     .bind(column().map(|(_, entry)| entry.kind.as_str()).collect::<Vec<_>>())
     .bind(column().map(|(_, entry)| entry.body.as_str()).collect::<Vec<_>>())
     .bind(column().map(|(_, entry)| entry.hash.as_slice()).collect::<Vec<_>>())
+    .bind(call_ids)
+    .bind(tools)
+    .bind(fork_states)
     .execute(&mut **tx)
     .await?;
     Ok(())

@@ -210,7 +210,7 @@ mod tests {
     use toolwright_types::{DocumentId, Owner, PrincipalId, RunStatus, Timestamp};
 
     use super::*;
-    use crate::runs::{JournalPosition, NewRun, RunKind};
+    use crate::runs::{EntryNotes, JournalPosition, NewRun, RunKind, RunLabels};
 
     fn state(status: RunStatus) -> RunState {
         RunState {
@@ -243,6 +243,7 @@ mod tests {
             fork: None,
             trial: None,
             shared_parts: Vec::new(),
+            labels: RunLabels::default(),
         };
         RunChange::Begin {
             realm: RealmId::from_bits(0),
@@ -258,6 +259,7 @@ mod tests {
             kind: String::new(),
             body: String::new(),
             hash: [0; 32],
+            notes: EntryNotes::default(),
         })
     }
 

@@ -4,8 +4,8 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolwright_store::{
-    JournalEntry, JournalPosition, NewConversation, NewRun, NewTurn, RunChange, RunKind, RunState, ServerId, Store,
-    Wait, WaitKind, Writer, WriterOptions,
+    EntryNotes, JournalEntry, JournalPosition, NewConversation, NewRun, NewTurn, RunChange, RunKind, RunLabels,
+    RunState, ServerId, Store, Wait, WaitKind, Writer, WriterOptions,
 };
 use toolwright_types::{
     CallId, ConversationId, DocumentId, Owner, PrincipalId, RealmScope, RunId, RunStatus, Timestamp, TurnId,
@@ -71,6 +71,7 @@ pub(crate) fn new_run() -> NewRun {
         fork: None,
         trial: None,
         shared_parts: Vec::new(),
+        labels: RunLabels::default(),
     }
 }
 
@@ -105,6 +106,7 @@ pub(crate) fn entry(n: u64) -> JournalEntry {
         kind: "step".into(),
         body: json!({"n": n, "text": "ü \u{1F600}"}).to_string(),
         hash: [n as u8; 32],
+        notes: EntryNotes::default(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use toolwright_store::{
     Ancestry, CallFilter, Fork, JournalPosition, NewRun, Owners, PendingWait, RealmRuns, Run, RunChange, RunCursor,
-    RunKind, RunQuery, RunState, ServerId, Store, StoredPart, TrialAssignment, WaitCursor, WaitKind, WaitQuery,
-    WriteError,
+    RunKind, RunLabels, RunQuery, RunState, ServerId, Store, StoredPart, TrialAssignment, WaitCursor, WaitKind,
+    WaitQuery, WriteError,
 };
 use toolwright_types::{ConversationId, DocumentId, Owner, PrincipalId, RealmScope, RunId, RunStatus, TrialKind};
 
@@ -41,6 +41,7 @@ fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
         started_at,
         fork,
         trial,
+        labels,
         ..
     } = new.clone();
     let realm = realm.realm;
@@ -59,6 +60,7 @@ fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
         started_at,
         fork,
         trial,
+        labels,
         state,
     }
 }
@@ -83,7 +85,13 @@ async fn run_is_read_back_as_written(db: TestDb) {
     let fork = Some(Fork { run: RunId::generate(), n: 7 });
     let of = Some(RunId::generate().to_string());
     let trial = Some(TrialAssignment { kind: TrialKind::Shadow, arm: "new".into(), of });
-    let new = NewRun { fork, trial, parent: Some(RunId::generate()), conversation: Some(conversation.id), ..new_run() };
+    let labels = RunLabels {
+        agent_version: Some("1.2.0".into()),
+        correlation_id: Some("request-7".into()),
+        user_message: Some("What is open?".into()),
+    };
+    let parent = Some(RunId::generate());
+    let new = NewRun { fork, trial, parent, conversation: Some(conversation.id), labels, ..new_run() };
     let first = RunState { cost_usd: 0.1, wake_at: Some(at(9)), ..state(RunStatus::Running) };
     let begin = RunChange::Begin { realm: realm.realm, run: Box::new(new.clone()), state: Box::new(first.clone()) };
     running.writer.commit(new.id, vec![open(&realm, &conversation), begin]).await.unwrap();

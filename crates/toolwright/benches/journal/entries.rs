@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use sqlx::{Connection, Executor};
 use tokio_util::sync::CancellationToken;
 use toolwright_store::{
-    JournalEntry, JournalPosition, Location, NewRun, RunChange, RunKind, RunState, SealKey, ServerId, Store,
-    StoreOptions, WriterOptions,
+    EntryNotes, JournalEntry, JournalPosition, Location, NewRun, RunChange, RunKind, RunLabels, RunState, SealKey,
+    ServerId, Store, StoreOptions, WriterOptions,
 };
 use toolwright_types::{Clock as _, DocumentId, Owner, PrincipalId, RealmId, RunId, RunStatus, SystemClock};
 
@@ -97,7 +97,8 @@ async fn append(store: &Store, realm: RealmId, runs: usize) -> f64 {
 
 fn entry(n: u64) -> RunChange {
     let body = "x".repeat(BODY);
-    RunChange::Append(JournalEntry { n, at: SystemClock.now(), kind: "call_ended".into(), body, hash: [7; 32] })
+    let (at, notes) = (SystemClock.now(), EntryNotes::default());
+    RunChange::Append(JournalEntry { n, at, kind: "call_ended".into(), body, hash: [7; 32], notes })
 }
 
 fn new_run() -> NewRun {
@@ -115,6 +116,7 @@ fn new_run() -> NewRun {
         fork: None,
         trial: None,
         shared_parts: Vec::new(),
+        labels: RunLabels::default(),
     }
 }
 

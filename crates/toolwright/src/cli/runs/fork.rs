@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use toolwright_api::wire::{AcceptedView, RunDiffView};
+use toolwright_api::wire::{AcceptedView, DivergenceView, RunDiffView};
 use toolwright_machine::journal::diff::ValueDifference;
 
 use crate::cli::Context;
@@ -95,8 +95,20 @@ pub(super) async fn diff(cx: &Context, args: &DiffArgs) -> Result<Exit, Failure>
         cx.output.line(response.text.trim_end())?;
     } else {
         show_differences(cx, &found.differences)?;
+        if let Some(divergence) = &found.first_divergence {
+            show_divergence(cx, divergence)?;
+        }
     }
     Ok(if found.differences.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+/// Prints the first journal entry that differs.
+fn show_divergence(cx: &Context, divergence: &DivergenceView) -> Result<(), Failure> {
+    let kind = |kind: &Option<String>| kind.as_deref().map_or_else(|| "no entry".to_owned(), sanitize_line);
+    let (one, other) = (kind(&divergence.kind), kind(&divergence.other_kind));
+    let kinds = if one == other { one } else { format!("{one}, {other}") };
+    let at = format!("the journals differ from entry {} ({kinds})", divergence.n);
+    Ok(cx.output.line(cx.output.out.dim(at))?)
 }
 
 /// Prints the expected and actual value of each field that differs, or a confirmation if none does.

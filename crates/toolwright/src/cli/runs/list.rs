@@ -1,7 +1,7 @@
 //! Implements `runs list`.
 
 use toolwright_api::wire::{RunOriginView, RunSummaryView};
-use toolwright_types::RunStatus;
+use toolwright_types::{RunStatus, Timestamp};
 
 use crate::cli::Context;
 use crate::cli::client::RUNS;
@@ -26,6 +26,28 @@ pub(crate) struct ListArgs {
     /// Filter by tool of a direct call
     #[arg(long, value_name = "REF", conflicts_with = "agent")]
     tool: Option<String>,
+    /// Filter by tool that the run called, of agents or direct calls
+    #[arg(long, value_name = "REF")]
+    called_tool: Option<String>,
+    /// Filter by the principal that the run acts as
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+    /// Only runs that started at this time or later, such as 2026-11-18T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    started_after: Option<Timestamp>,
+    /// Only runs that started before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    started_before: Option<Timestamp>,
+    /// Only runs that cost at least this amount
+    #[arg(long, value_name = "USD")]
+    min_cost: Option<f64>,
+    /// Only runs that cost at most this amount
+    #[arg(long, value_name = "USD")]
+    max_cost: Option<f64>,
+    /// Only runs with this text in the name of the agent or tool, the beginning of the user message, or the message
+    /// about the end
+    #[arg(long)]
+    text: Option<String>,
     /// Filter by kind: runs of agents, or direct calls to tools
     #[arg(long, value_parser = ["agent", "tool"])]
     kind: Option<String>,
@@ -48,6 +70,13 @@ impl ListArgs {
         query.extend((!status.is_empty()).then(|| ("status", status.join(","))));
         query.extend(self.agent.clone().map(|agent| ("agentRef", agent)));
         query.extend(self.tool.clone().map(|tool| ("toolRef", tool)));
+        query.extend(self.called_tool.clone().map(|tool| ("calledToolRef", tool)));
+        query.extend(self.principal.clone().map(|name| ("principal", name)));
+        query.extend(self.started_after.map(|time| ("startedAfter", time.to_string())));
+        query.extend(self.started_before.map(|time| ("startedBefore", time.to_string())));
+        query.extend(self.min_cost.map(|cost| ("minCostUsd", cost.to_string())));
+        query.extend(self.max_cost.map(|cost| ("maxCostUsd", cost.to_string())));
+        query.extend(self.text.clone().map(|text| ("text", text)));
         query.extend(self.kind.clone().map(|kind| ("kind", kind)));
         query.extend(self.conversation.clone().map(|conversation| ("conversationId", conversation)));
         query
@@ -60,6 +89,10 @@ fn parse_status(text: &str) -> Result<RunStatus, String> {
         let all: Vec<String> = RunStatus::ALL.iter().map(|status| status.as_str().to_lowercase()).collect();
         format!("unknown status; must be one of {}", all.join(", "))
     })
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "expected a time such as 2026-11-18T09:30:00Z".to_owned())
 }
 
 fn table(runs: &[RunSummaryView]) -> Table {

@@ -3,10 +3,13 @@
 
 pub(super) mod bundles;
 mod control;
+mod details;
 mod fork;
+mod journal;
 mod list;
 pub(super) mod replay_with;
 mod show;
+mod tree;
 mod undo;
 mod watch;
 
@@ -22,6 +25,10 @@ pub(crate) enum RunsCommand {
     List(list::ListArgs),
     /// Show the calls, usage and reply of a run
     Show(show::ShowArgs),
+    /// Print the journal of a run: entries with kind, call, duration, cost, and whether the run can be forked there
+    Journal(journal::JournalArgs),
+    /// Print a run and its child runs, with status and cost
+    Tree(RunArg),
     /// Follow a run from its beginning to its end
     Watch(RunArg),
     /// Cancel a run and its child runs
@@ -65,6 +72,8 @@ pub(super) async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Fail
     match command {
         RunsCommand::List(args) => list::run(cx, args).await,
         RunsCommand::Show(args) => show::run(cx, args).await,
+        RunsCommand::Journal(args) => journal::run(cx, args).await,
+        RunsCommand::Tree(target) => tree::run(cx, &target).await,
         RunsCommand::Watch(target) => watch::run(cx, &target.run).await,
         RunsCommand::Cancel(target) => control::cancel(cx, &target.run).await,
         RunsCommand::Approve(args) => control::approve(cx, args).await,

@@ -4,7 +4,7 @@ use toolwright_api::wire::{ApprovalView, RunView};
 use toolwright_engine::gram_response;
 use toolwright_gram::{Pattern, print};
 
-use super::RunArg;
+use super::{RunArg, details};
 use crate::cli::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -18,6 +18,10 @@ use crate::cli::time::format_minute;
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     target: RunArg,
+    /// Print the message of the user, the replies of the model, and the inputs and outputs of all calls, with the
+    /// numbers of the journal entries
+    #[arg(short, long, conflicts_with = "gram")]
+    verbose: bool,
     /// Print the reply and the called tools in gram notation
     #[arg(long)]
     gram: bool,
@@ -32,12 +36,12 @@ pub(super) async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
     } else if cx.output.json {
         cx.output.line(response.text.trim_end())?;
     } else {
-        show(cx, &response.read()?)?;
+        show(cx, &args.target.run, &response.read()?, args.verbose).await?;
     }
     Ok(Exit::Ok)
 }
 
-fn show(cx: &Context, run: &RunView) -> Result<(), Failure> {
+async fn show(cx: &Context, id: &str, run: &RunView, verbose: bool) -> Result<(), Failure> {
     let (out, RunView { origin, state, .. }) = (&cx.output, run);
     let started = format_minute(origin.started_at);
     let conversation = state.conversation_id.as_deref().map(sanitize_line).unwrap_or_default();
@@ -46,7 +50,10 @@ fn show(cx: &Context, run: &RunView) -> Result<(), Failure> {
     fields::print_labeled(out, &[("agent", subject), ("conversation", conversation), ("started", started)])?;
     let calls: Vec<String> =
         follow::ended_calls(state).flat_map(|call| follow::call_lines(call, out.out, out.width)).collect();
-    if !calls.is_empty() {
+    if verbose {
+        out.line("")?;
+        details::print(cx, id).await?;
+    } else if !calls.is_empty() {
         out.line("")?;
         out.lines(calls)?;
     }
@@ -63,7 +70,7 @@ fn show(cx: &Context, run: &RunView) -> Result<(), Failure> {
         ))
     }))?;
     let reply = &state.response.response_text;
-    if !reply.is_empty() {
+    if !verbose && !reply.is_empty() {
         out.line(format!("\n{}", sanitize(reply).trim_end()))?;
     }
     out.line("")?;
