@@ -91,7 +91,7 @@ impl Inner {
             rows.iter().filter_map(|row| Some((row.entry.n, stored_state(run, row)?))).collect();
         let mut missing = rows.iter().map(|row| row.entry.n).filter(|n| !states.contains_key(n));
         if let Some(first) = missing.next() {
-            let last = missing.last().unwrap_or(first);
+            let last = missing.next_back().unwrap_or(first);
             let mut replayed = HashMap::new();
             let collect = |n: u64, machine: &_| {
                 if n >= first {
