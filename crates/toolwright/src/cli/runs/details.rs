@@ -79,8 +79,14 @@ fn entry_lines(entry: &JournalEntryView, paint: Paint) -> Vec<String> {
 /// Returns the last message of the user in the first entry.
 fn last_user_message(body: &Value) -> &str {
     let messages = body.pointer("/spec/request/messages").and_then(Value::as_array);
-    let users = messages.into_iter().flatten().filter(|message| message.get("role") == Some(&Value::from("user")));
-    users.last().and_then(|message| message.get("content")).and_then(Value::as_str).unwrap_or_default()
+    let is_user = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("user");
+    messages
+        .into_iter()
+        .flatten()
+        .rfind(is_user)
+        .and_then(|message| message.get("content"))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn requested_call(call: &Value, paint: Paint) -> String {
