@@ -91,8 +91,8 @@ impl ServerConnection<'_> {
             self.send(&FromWorker::Ready(isolation))?;
             // Any message other than a job ends the worker. A closed pipe ends it too.
             while let ToWorker::Run(job) = frame::read_blocking(&mut self.input, MAX_FRAME_FROM_SERVER)? {
-                set_memory_limit(baseline, job.limits.memory).map_err(io::Error::from)?;
-                set_cpu_limit(job.limits.time).map_err(io::Error::from)?;
+                set_memory_limit(baseline, job.limits.memory)?;
+                set_cpu_limit(job.limits.time)?;
                 let outcome = interpreter.run(&job, self).and_then(check_nesting);
                 self.send(&FromWorker::Finished(outcome))?;
             }
