@@ -45,7 +45,10 @@ pub fn worker_main(config: &str, interpreters: impl FnOnce(Language) -> Option<B
     }
     match interpreters(config.language) {
         Some(interpreter) => server.serve(interpreter, isolation, baseline),
-        None => server.refuse(format!("this server was built without {:?}", config.language)),
+        None => server.refuse(format!(
+            "this server was built without support for {:?}; build it with default features",
+            config.language
+        )),
     }
 }
 
