@@ -76,6 +76,7 @@
 //! ```
 
 #[macro_use]
+mod backup;
 mod db;
 #[macro_use]
 mod sql;
@@ -96,6 +97,7 @@ mod store;
 mod tenancy;
 mod writer;
 
+pub use backup::{BackupError, check_sqlite, copy_sqlite};
 pub use conversations::{
     Conversation, ConversationCursor, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation,
     NewTurn, RealmConversations, Turn, UnknownConversationStatus, UpdateError,
