@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract examples
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -16,14 +16,15 @@ help: ## List the commands
 run: ## Build and start the server with the demo
 	@scripts/run
 
-test: lint test-rust test-docs exports contract ## Set up and pass every test
+test: lint test-rust test-docs exports contract examples ## Set up and pass every test
 
 # Properties draw the same cases each time, so that a failure comes from the change under test. `make properties` draws new ones.
 test-rust: export PROPTEST_RNG_SEED ?= 20261118
 test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, S3, Restate and a mock of model providers
 	scripts/with-services scripts/with-aimock scripts/openapi-samples scripts/nextest run --workspace --no-fail-fast
 
-test-docs: ## The examples in the documentation of the crates
+test-docs: ## The examples in the documentation of the crates, and the links of the pages
+	scripts/check-links
 	cargo test --quiet --workspace --doc
 
 lint: ## Formatting, the rules for dependencies, and clippy
@@ -39,6 +40,10 @@ exports: ## Load the exported tools in the packages they are for
 
 contract: ## Check openapi.json, and the server against it
 	scripts/check-contract
+
+examples: ## Run every example of examples/ and compare what it prints; compare docs/cli.md with the binary
+	cargo build --quiet --bin toolwright
+	scripts/check-examples
 
 openapi: ## Write openapi.json anew
 	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi::

@@ -84,7 +84,8 @@ impl Prices {
         Ok(Self::with_overrides(PriceFile::parse(text)?.models))
     }
 
-    /// The date on which the built-in prices were last compared with the vendors' price lists.
+    /// The date of the built-in prices. The note in `prices.json` names their sources, and the prices that were compared
+    /// with a vendor's list later.
     pub fn as_of() -> &'static str {
         &BUILT_IN.as_of
     }

@@ -57,3 +57,19 @@ async fn every_error_code_has_a_documentation_page(server: Server) {
     }
     server.get("/errors/nothing").await.problem(404, "not-found");
 }
+
+/// The index has a row for each code, and the folder has no page of a code that does not exist.
+#[test]
+fn index_of_error_codes_is_complete() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors");
+    let index = std::fs::read_to_string(format!("{folder}/README.md")).unwrap();
+    for code in toolwright_api::Code::ALL {
+        let row = format!("| [{0}]({0}.md) |", code.as_str());
+        assert!(index.contains(&row), "docs/errors/README.md has no row `{row}`");
+    }
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let code = name.strip_suffix(".md").unwrap();
+        assert!(code == "README" || toolwright_api::Code::parse(code).is_some(), "no code has the page `{name}`");
+    }
+}

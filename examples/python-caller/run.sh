@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Calls tools and agents over HTTP from Python. Needs a server with --demo.
+set -euo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+
+toolwright agents apply -f "$here/../noter.yaml"
+python3 "$here/call.py"
