@@ -40,15 +40,13 @@ async fn backup_of_a_running_server_restores_definitions_secrets_and_blobs() {
     let folder = server.folder.path().to_owned();
     let (data, backup) = (folder.join("data"), folder.join("backup"));
     let (data, backup_name) = (data.to_str().unwrap(), backup.to_str().unwrap());
-    let written = server.run(&["backup", backup_name, "--data", data, "--with-seal-key"]);
-    assert_eq!(written.code(), 0, "{}", written.err);
+    let written = server.run(&["backup", backup_name, "--data", data, "--with-seal-key"]).expect_exit(0);
     assert!(written.out.contains("the database and 1 blob"), "{}", written.out);
     assert_eq!((mode(&backup), mode(&backup.join("toolwright.db"))), (0o700, 0o600));
 
     server.kill();
     std::fs::remove_dir_all(data).unwrap();
-    let restored = server.run(&["restore", backup_name, "--data", data]);
-    assert_eq!(restored.code(), 0, "{}", restored.err);
+    server.run(&["restore", backup_name, "--data", data]).expect_exit(0);
     server.restart();
     assert_eq!(api(&server, Method::GET, "tools/big", None).await.0, 200);
     assert_eq!(api(&server, Method::GET, "secrets", None).await.1["items"][0]["name"], "token");
@@ -61,7 +59,7 @@ async fn backup_without_the_seal_key_says_so_and_nothing_is_overwritten() {
     let folder = server.folder.path().to_owned();
     let (data, backup) = (folder.join("data"), folder.join("backup"));
     let (data, backup_name) = (data.to_str().unwrap(), backup.to_str().unwrap());
-    let written = server.run(&["backup", backup_name, "--data", data]);
+    let written = server.run(&["backup", backup_name, "--data", data]).expect_exit(0);
     assert!(written.out.contains("the seal key is not in it"), "{}", written.out);
     assert!(!backup.join("seal.key").exists());
     for (arguments, message) in [
@@ -71,8 +69,7 @@ async fn backup_without_the_seal_key_says_so_and_nothing_is_overwritten() {
         (["restore", data, "--data", "/nonexistent/x"], "create `/nonexistent/x.unfinished`"),
         (["restore", "/nonexistent", "--data", "/nonexistent/x"], "is not a backup"),
     ] {
-        let refused = server.run(&arguments);
-        assert_ne!(refused.code(), 0, "{arguments:?}");
+        let refused = server.run(&arguments).expect_exit(1);
         assert!(refused.err.contains(message), "{arguments:?}: {}", refused.err);
     }
 }
@@ -84,14 +81,13 @@ async fn damaged_backup_is_not_restored() {
     let (data, backup, target) = (folder.join("data"), folder.join("backup"), folder.join("restored"));
     let (data, backup_name, target_name) =
         (data.to_str().unwrap(), backup.to_str().unwrap(), target.to_str().unwrap());
-    assert_eq!(server.run(&["backup", backup_name, "--data", data]).code(), 0);
+    server.run(&["backup", backup_name, "--data", data]).expect_exit(0);
     let database = backup.join("toolwright.db");
     let mut bytes = std::fs::read(&database).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle..middle + 8192].fill(0xff);
     std::fs::write(&database, bytes).unwrap();
-    let refused = server.run(&["restore", backup_name, "--data", target_name]);
-    assert_ne!(refused.code(), 0);
+    let refused = server.run(&["restore", backup_name, "--data", target_name]).expect_exit(1);
     assert!(refused.err.contains("toolwright.db"), "{}", refused.err);
     assert!(!target.exists());
 }
