@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run package test-packages check-macos test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract examples
+.PHONY: help run package test-packages check-macos test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract examples clients
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -16,7 +16,7 @@ help: ## List the commands
 run: ## Build and start the server with the demo
 	@scripts/run
 
-test: lint test-rust test-docs exports contract examples test-packages ## Set up and pass every test
+test: lint test-rust test-docs exports contract examples clients test-packages ## Set up and pass every test
 
 # Properties draw the same cases each time, so that a failure comes from the change under test. `make properties` draws new ones.
 test-rust: export PROPTEST_RNG_SEED ?= 20261118
@@ -57,8 +57,12 @@ examples: ## Run every example of examples/ and compare what it prints; compare 
 	cargo build --quiet --bin toolwright
 	scripts/check-examples
 
-openapi: ## Write openapi.json anew
+clients: ## Check the types of the clients for Python and TypeScript, and test them against a server
+	scripts/check-clients
+
+openapi: ## Write openapi.json and the generated code of the Python client anew
 	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi::
+	python3 clients/python/generate.py
 
 test-model: ## Let a real, very small model drive agents (not part of `make test`)
 	scripts/test-model

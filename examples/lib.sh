@@ -14,6 +14,7 @@ trap clean_up EXIT
 
 # Starts a Python program that prints its URL, and sets `peer_url`.
 start_peer() {
+  : >"$scratch/peer"
   python3 "$@" >"$scratch/peer" &
   peer_pid=$!
   local poll

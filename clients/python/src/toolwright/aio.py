@@ -1,0 +1,306 @@
+"""The asynchronous client. It has the methods of the synchronous one."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from types import TracebackType
+from typing import Any, AsyncIterator, Mapping, TypeVar
+
+import httpx
+
+from . import operations
+from .answer import Handlers, Invoke, OnApproval, Steps, answer, answer_event, approve, call_tool, deny, edit
+from .core import RunState, Settings, message_body, run_response
+from .errors import problem
+from .events import StreamEvent
+from .models import (
+    AcceptedView,
+    AgentResponseView,
+    AgentView,
+    ApprovalView,
+    ClientActionView,
+    DecisionBody,
+    RunSummaryView,
+    ToolEnvelope,
+    ToolView,
+)
+from .operation import Operation, Page, StreamOperation
+from .stream import StreamReader
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Calls the tools and agents of a server. The address is `url`, else `TOOLWRIGHT_URL`; the key is `api_key`, else
+    `TOOLWRIGHT_API_KEY`; the realm is `realm`, else `TOOLWRIGHT_REALM`, else that of the key.
+    `timeout` limits each request in seconds, also the run of an agent. A stream is given up after `reconnects` failed
+    connections in a row.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        realm: str | None = None,
+        timeout: float = 300.0,
+        reconnects: int = 10,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._settings = Settings.of(url, api_key, realm, timeout, reconnects)
+        self._http = http or httpx.AsyncClient(timeout=self._settings.timeouts())
+        self.tools = AsyncTools(self)
+        self.agents = AsyncAgents(self)
+        self.runs = AsyncRuns(self)
+        self.approvals = AsyncApprovals(self)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def send(self, operation: Operation[T]) -> T:
+        """Sends any operation of `toolwright.operations` and returns its typed response."""
+        try:
+            response = await self._http.request(**self._settings.arguments(operation))
+        except httpx.TransportError as error:
+            raise self._settings.lost(error) from error
+        result: T = self._settings.decode(operation, response)
+        return result
+
+    async def iterate(self, operation: Operation[Page[T]]) -> AsyncIterator[T]:
+        """Sends an operation that lists, and returns the items of all pages. A page is requested when it is needed."""
+        while True:
+            page = await self.send(operation)
+            for item in page.items:
+                yield item
+            if page.next_cursor is None:
+                return
+            operation = operation.at_cursor(page.next_cursor)
+
+    async def stream(self, operation: StreamOperation) -> AsyncIterator[StreamEvent]:
+        """Returns the events of a stream until the run ends. A lost connection is resumed."""
+        reader = StreamReader(operation, self._settings.reconnects)
+        while not reader.ended:
+            try:
+                async for event in self._connection(reader):
+                    yield event
+                cause = self._settings.lost(EOFError("the stream ended before the run"), reader.run_id)
+            except httpx.TransportError as error:
+                cause = self._settings.lost(error, reader.run_id)
+            if not reader.ended:
+                await asyncio.sleep(reader.lost(cause))
+
+    async def _connection(self, reader: StreamReader) -> AsyncIterator[StreamEvent]:
+        arguments = self._settings.arguments(reader.operation)
+        async with self._http.stream(**arguments, timeout=self._settings.stream_timeouts()) as response:
+            if response.status_code >= 500 and reader.run_id is not None:
+                return
+            if not response.is_success:
+                raise problem(response.status_code, await response.aread(), self._settings.url)
+            for event in reader.resumed():
+                yield event
+            async for data in response.aiter_bytes():
+                for event in reader.feed(data):
+                    yield event
+                if reader.ended:
+                    return
+
+    async def perform(self, steps: Steps[T]) -> T:
+        """Runs a generator of `toolwright.answer`."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = await (self._invoke(step) if isinstance(step, Invoke) else self.send(step))
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+    @staticmethod
+    async def _invoke(step: Invoke) -> Any:
+        result = step.function(step.argument)
+        return await result if inspect.isawaitable(result) else result
+
+
+class AsyncRun(RunState):
+    """A run of an agent, as it was when the server responded."""
+
+    def __init__(self, client: AsyncClient, response: AgentResponseView) -> None:
+        super().__init__(response)
+        self._client = client
+
+    @property
+    def approvals(self) -> list[AsyncApproval]:
+        """The calls that wait for an approval."""
+        return [AsyncApproval(self._client, each) for each in self.response["approvals"]]
+
+    @property
+    def client_actions(self) -> list[ClientActionView]:
+        """The calls that wait for the client. `answer` performs them."""
+        return self.response["clientActions"]
+
+    async def answer(self, *, tools: Handlers | None = None, on_approval: OnApproval | None = None) -> AsyncRun:
+        """Answers what the run waits for, and returns the run when it ends or waits for something else."""
+        return AsyncRun(self._client, await self._client.perform(answer(self.response, tools, on_approval)))
+
+    async def cancel(self) -> AsyncRun:
+        """Ends the run."""
+        return await self._client.runs.cancel(self.id)
+
+    async def refresh(self) -> AsyncRun:
+        """Reads the run again."""
+        return await self._client.runs.get(self.id)
+
+
+class AsyncApproval:
+    """A call that waits for an approval. The decision returns when the run ends or waits again."""
+
+    def __init__(self, client: AsyncClient, view: ApprovalView) -> None:
+        self._client = client
+        self.view = view
+        """The call: `toolRef`, `input`, `triggers` and so on."""
+
+    async def approve(self) -> AsyncRun:
+        """The call is executed."""
+        return await self._decide(approve())
+
+    async def deny(self, reason: str | None = None) -> AsyncRun:
+        """The call is not executed; the model sees the reason."""
+        return await self._decide(deny(reason))
+
+    async def edit(self, input: Any) -> AsyncRun:
+        """The call is executed with this input, and the model is informed."""
+        return await self._decide(edit(input))
+
+    async def _decide(self, decision: DecisionBody) -> AsyncRun:
+        operation = operations.decide_approval(self.view["runId"], self.view["callId"], decision)
+        return AsyncRun(self._client, run_response(await self._client.send(operation)))
+
+
+class AsyncTools:
+    """The tools of the server."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def call(
+        self, ref: str, input: Any = None, *, version: str | None = None, tools: Handlers | None = None
+    ) -> ToolEnvelope:
+        """Calls a tool and returns the envelope, also if the call failed. `output_of` returns the output of an
+        envelope. `tools` has functions that perform client tools.
+        """
+        return await self._client.perform(call_tool(ref, input, version, tools))
+
+    def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[ToolView]:
+        """Returns all tools. `query` is a query; the other parameters filter by the fields of a definition."""
+        return self._client.iterate(operations.list_tools(query=query).with_query(**filters))
+
+
+class AsyncAgents:
+    """The agents of the server."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def run(
+        self,
+        ref: str,
+        message: str,
+        *,
+        conversation_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        version: str | None = None,
+        tools: Handlers | None = None,
+        on_approval: OnApproval | None = None,
+    ) -> AsyncRun:
+        """Runs an agent and returns when the run ends or waits. With `tools` and `on_approval` the client answers
+        client tools and approvals, and the run continues.
+        """
+        body = message_body(message, conversation_id, context, version)
+        run = AsyncRun(self._client, await self._client.send(operations.execute_agent(ref, body)))
+        return await run.answer(tools=tools, on_approval=on_approval)
+
+    async def stream(
+        self,
+        ref: str,
+        message: str,
+        *,
+        conversation_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        version: str | None = None,
+        tools: Handlers | None = None,
+        on_approval: OnApproval | None = None,
+    ) -> AsyncIterator[StreamEvent]:
+        """Runs an agent and returns its events until the run ends. With `tools` and `on_approval` the client answers
+        client tools and approvals, after it has returned their events.
+        """
+        body = message_body(message, conversation_id, context, version)
+        async for event in self._client.stream(operations.stream_agent(ref, body)):
+            yield event
+            await self._client.perform(answer_event(event, tools, on_approval))
+
+    async def start(
+        self,
+        ref: str,
+        message: str,
+        *,
+        conversation_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        version: str | None = None,
+    ) -> AcceptedView:
+        """Starts a durable run in the background. `runs.events` and `runs.get` show it."""
+        return await self._client.send(
+            operations.start_agent(ref, message_body(message, conversation_id, context, version))
+        )
+
+    def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[AgentView]:
+        """Returns all agents. `query` is a query; the other parameters filter by the fields of a definition."""
+        return self._client.iterate(operations.list_agents(query=query).with_query(**filters))
+
+
+class AsyncRuns:
+    """Runs of agents and tools."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def get(self, id: str) -> AsyncRun:
+        """Returns the status and results of a run."""
+        return AsyncRun(self._client, run_response(await self._client.send(operations.get_run(id))))
+
+    async def cancel(self, id: str) -> AsyncRun:
+        """Ends a run."""
+        return AsyncRun(self._client, await self._client.send(operations.cancel_run(id)))
+
+    def events(self, id: str, *, after: int | None = None) -> AsyncIterator[StreamEvent]:
+        """Returns the events of a run, from the beginning or after a journal entry, until the run ends."""
+        return self._client.stream(operations.watch_run(id, after=after))
+
+    def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[RunSummaryView]:
+        """Returns all runs, the latest first. The parameters filter: `status`, `agentRef`, `toolRef` and others."""
+        return self._client.iterate(operations.list_runs(query=query).with_query(**filters))
+
+
+class AsyncApprovals:
+    """Calls that wait for an approval."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def list(self, run_id: str | None = None) -> AsyncIterator[AsyncApproval]:
+        """Returns the calls that wait, the oldest first; those of all runs, or of one."""
+        async for view in self._client.iterate(operations.list_approvals(run_id=run_id)):
+            yield AsyncApproval(self._client, view)
