@@ -76,11 +76,11 @@
 //! ```
 
 #[macro_use]
-mod backup;
 mod db;
 #[macro_use]
 mod sql;
 
+mod backup;
 mod conversations;
 mod definitions;
 mod drift;
