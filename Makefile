@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract examples clients
+.PHONY: help run package test-packages check-macos test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract examples clients
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -16,7 +16,7 @@ help: ## List the commands
 run: ## Build and start the server with the demo
 	@scripts/run
 
-test: lint test-rust test-docs exports contract examples clients ## Set up and pass every test
+test: lint test-rust test-docs exports contract examples clients test-packages ## Set up and pass every test
 
 # Properties draw the same cases each time, so that a failure comes from the change under test. `make properties` draws new ones.
 test-rust: export PROPTEST_RNG_SEED ?= 20261118
@@ -34,6 +34,18 @@ lint: ## Formatting, the rules for dependencies, and clippy
 
 format: ## Format everything
 	cargo fmt --all
+
+package: ## Build the packages that need no compiler, and install and start each of them (not part of `make test`)
+	scripts/package
+	scripts/check-packages
+
+test-packages: ## Install and start the packages, made of the development binary
+	cargo build --quiet --bin toolwright
+	scripts/package --binary "$${CARGO_TARGET_DIR:-target}/debug/toolwright"
+	scripts/check-packages
+
+check-macos: ## Check that the server compiles for macOS (not part of `make test`)
+	scripts/check-macos
 
 exports: ## Load the exported tools in the packages they are for
 	scripts/check-exports

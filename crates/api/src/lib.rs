@@ -13,6 +13,7 @@ mod inspection_views;
 mod list_params;
 mod openapi;
 mod problem;
+mod reference;
 mod request_log;
 mod revisions;
 mod routes;
@@ -22,6 +23,8 @@ mod stream;
 mod stream_views;
 mod views;
 pub mod wire;
+
+use std::sync::LazyLock;
 
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::Uri;
@@ -48,6 +51,7 @@ pub fn router(engine: Engine, mcp: McpServices) -> Router {
         None => api,
     };
     api.route("/openapi.json", axum::routing::get(|| async move { json_text(document) }))
+        .route("/docs", axum::routing::get(|| async { (reference::HEADERS, reference_page()) }))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         // The three layers are added as one layer. Each added layer costs an allocation and a clone of the inner
@@ -61,12 +65,20 @@ pub fn openapi_json() -> String {
     openapi::text(&openapi::router().split_for_parts().1)
 }
 
+/// Returns the API reference, which is served at `/docs`. It is rendered when it is first requested, because most servers
+/// never show it.
+pub fn reference_page() -> &'static str {
+    static PAGE: LazyLock<String> =
+        LazyLock::new(|| reference::page(&serde_json::from_str(&openapi_json()).unwrap_or_default()));
+    &PAGE
+}
+
 fn json_text(text: String) -> Response {
     ([(axum::http::header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 async fn no_route(uri: Uri) -> Problem {
-    Problem::new(Code::RouteNotFound, format!("route `{}` does not exist; /openapi.json lists all routes", uri.path()))
+    Problem::new(Code::RouteNotFound, format!("route `{}` does not exist; /docs lists all routes", uri.path()))
 }
 
 async fn wrong_method(request: Request) -> Problem {

@@ -86,6 +86,13 @@ impl Base {
         if !shared {
             store.release_renewals().await.map_err(Unavailable::from)?;
         }
+        let unreadable = store.secrets_of_other_keys().await.map_err(Unavailable::from)?;
+        if unreadable > 0 {
+            tracing::error!(
+                "{unreadable} secrets were sealed with another key and cannot be opened; start the server with the earlier \
+                 seal.key or TOOLWRIGHT_SEAL_KEY, or set these secrets again"
+            );
+        }
         let access = Access::with_policies(policies)?;
         let location = blobs.unwrap_or_else(|| BlobLocation::Folder(data.join("blobs")));
         let blobs = BlobStore::open(location, &**environment)?;

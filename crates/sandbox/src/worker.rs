@@ -45,7 +45,10 @@ pub fn worker_main(config: &str, interpreters: impl FnOnce(Language) -> Option<B
     }
     match interpreters(config.language) {
         Some(interpreter) => server.serve(interpreter, isolation, baseline),
-        None => server.refuse(format!("this server was built without {:?}", config.language)),
+        None => server.refuse(format!(
+            "this server was built without support for {:?}; build it with default features",
+            config.language
+        )),
     }
 }
 
@@ -91,8 +94,8 @@ impl ServerConnection<'_> {
             self.send(&FromWorker::Ready(isolation))?;
             // Any message other than a job ends the worker. A closed pipe ends it too.
             while let ToWorker::Run(job) = frame::read_blocking(&mut self.input, MAX_FRAME_FROM_SERVER)? {
-                set_memory_limit(baseline, job.limits.memory).map_err(io::Error::from)?;
-                set_cpu_limit(job.limits.time).map_err(io::Error::from)?;
+                set_memory_limit(baseline, job.limits.memory)?;
+                set_cpu_limit(job.limits.time)?;
                 let outcome = interpreter.run(&job, self).and_then(check_nesting);
                 self.send(&FromWorker::Finished(outcome))?;
             }

@@ -80,6 +80,7 @@ mod db;
 #[macro_use]
 mod sql;
 
+mod backup;
 mod conversations;
 mod definitions;
 mod drift;
@@ -97,6 +98,7 @@ mod store;
 mod tenancy;
 mod writer;
 
+pub use backup::{BackupError, check_sqlite, copy_sqlite};
 pub use conversations::{
     Conversation, ConversationCursor, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation,
     NewTurn, RealmConversations, Turn, UnknownConversationStatus, UpdateError,

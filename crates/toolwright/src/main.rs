@@ -1,5 +1,6 @@
 //! The `toolwright` binary: the server (`toolwright serve`) and the command-line client of its REST API.
 
+mod backup;
 mod cli;
 mod config;
 mod demo;
@@ -33,8 +34,16 @@ struct Cli {
 enum TopCommand {
     /// Start the server.
     Serve(serve::ServeArgs),
+    /// Copy the data of a server that uses SQLite, also while it runs.
+    Backup(backup::BackupArgs),
+    /// Create a data folder from a backup.
+    Restore(backup::RestoreArgs),
     #[command(flatten)]
     Client(cli::Command),
+}
+
+fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    result.map_or_else(|error| serve::report(&error), |()| ExitCode::SUCCESS)
 }
 
 fn main() -> ExitCode {
@@ -52,7 +61,7 @@ fn main() -> ExitCode {
     // because the process executes itself again.
     let environment = match &parsed.command {
         TopCommand::Serve(_) => Some(environment::Environment::hide()),
-        TopCommand::Client(_) => None,
+        TopCommand::Backup(_) | TopCommand::Restore(_) | TopCommand::Client(_) => None,
     };
     let environment = match environment.transpose() {
         Ok(environment) => environment,
@@ -64,10 +73,9 @@ fn main() -> ExitCode {
     };
     runtime.block_on(async {
         match parsed.command {
-            TopCommand::Serve(args) => match serve::run(args, environment.unwrap_or_default()).await {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => serve::report(&error),
-            },
+            TopCommand::Serve(args) => exit_code(serve::run(args, environment.unwrap_or_default()).await),
+            TopCommand::Backup(args) => exit_code(backup::back_up(args).await),
+            TopCommand::Restore(args) => exit_code(backup::restore(args).await),
             TopCommand::Client(command) => cli::run(parsed.connection, command).await,
         }
     })

@@ -1,7 +1,8 @@
 //! `toolwright serve`: opens the engine, serves requests and shuts down gracefully.
 
+use std::fs::{File, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -80,6 +81,11 @@ pub(crate) async fn run(args: ServeArgs, environment: Environment) -> anyhow::Re
     }
     telemetry::start(config.log_format);
     create_private_dir(&config.data).with_context(|| format!("create data directory `{}`", config.data.display()))?;
+    let _lock = match &config.database_url {
+        // Servers on one Postgres database may share a folder for blobs.
+        Some(_) => None,
+        None => Some(lock_data_dir(&config.data)?),
+    };
     let demo = if args.demo { Some(Demo::start(&config.data).await?) } else { None };
     let listener = TcpListener::bind(config.bind).await.with_context(|| format!("listen on {}", config.bind))?;
     let address = listener.local_addr()?;
@@ -166,6 +172,28 @@ async fn finish(engine: &Engine, connections: &TaskTracker, grace: Duration) {
 /// Creates the data directory with access for the current user only. An existing directory keeps its permissions.
 fn create_private_dir(path: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Locks the data directory until the returned file is dropped, because two servers on one SQLite database would recover
+/// each other's runs. The lock ends with the process, also after a crash.
+fn lock_data_dir(path: &Path) -> anyhow::Result<File> {
+    let lock = path.join("server.lock");
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&lock)
+        .with_context(|| format!("create `{}`", lock.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => anyhow::bail!(
+            "another server uses the data directory `{}`; stop it, select another directory with --data, or use Postgres \
+             for several servers",
+            path.display()
+        ),
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("lock `{}`", lock.display())),
+    }
 }
 
 /// Prints an error with all its causes to stderr.

@@ -206,6 +206,32 @@ async fn definition_survives_a_server_kill() {
 }
 
 #[test]
+fn second_server_on_the_same_data_directory_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(command(data.path()).env("TOOLWRIGHT_ADMIN_KEY", KEY));
+    let stderr = failed_start_stderr(command(data.path()).env("TOOLWRIGHT_ADMIN_KEY", KEY));
+    assert!(stderr.contains("another server uses the data directory"), "{stderr}");
+    server.terminate();
+    assert!(server.wait().0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn start_with_another_seal_key_names_the_number_of_unreadable_secrets() {
+    let data = tempfile::tempdir().unwrap();
+    let start = || Server::start(command(data.path()).env("TOOLWRIGHT_ADMIN_KEY", KEY));
+    let server = start();
+    let secret = json!({ "name": "token", "scope": "realm", "value": "a-value-to-keep" });
+    server.send(reqwest::Method::POST, "secrets", secret).await;
+    server.terminate();
+    server.wait();
+    std::fs::remove_file(data.path().join("seal.key")).unwrap();
+    let server = start();
+    server.terminate();
+    let (_, _, stderr) = server.wait();
+    assert!(stderr.contains("1 secrets were sealed with another key"), "{stderr}");
+}
+
+#[test]
 fn invalid_setting_aborts_startup_and_names_the_setting() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("odd.toml");

@@ -47,3 +47,20 @@ fn every_schema_reference_in_the_openapi_document_resolves() {
         assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
     }
 }
+
+#[test]
+fn api_reference_has_every_operation_and_no_broken_link() {
+    let document: serde_json::Value = serde_json::from_str(&toolwright_api::openapi_json()).unwrap();
+    let page = toolwright_api::reference_page();
+    for operations in document["paths"].as_object().unwrap().values() {
+        for operation in operations.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
+        }
+    }
+    for link in page.split("href=\"#").skip(1) {
+        let target = link.split('"').next().unwrap();
+        assert!(page.contains(&format!("id=\"{target}\"")), "{target}");
+    }
+    assert!(!page.contains("<script"), "the page needs no script");
+}

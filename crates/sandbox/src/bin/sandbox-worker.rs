@@ -74,6 +74,7 @@ impl Interpreter for CommandInterpreter {
             "read" => output(json!(describe(std::fs::read("/etc/passwd")))),
             "connect" => output(json!(describe(std::net::TcpStream::connect("127.0.0.1:9")))),
             "spawn" => output(json!(describe(Command::new("/bin/true").status()))),
+            #[cfg(target_os = "linux")]
             "set_name" => output(json!(nix::sys::prctl::set_name(c"anything").is_ok())),
             "thread" => output(json!(std::thread::spawn(|| 7).join().ok())),
             other => Err(JobError::Code { message: format!("unknown program `{other}`"), line: Some(1) }),

@@ -138,6 +138,13 @@ impl Store {
     pub fn secrets(&self, scope: &RealmScope) -> RealmSecrets<'_> {
         RealmSecrets::new(self, scope)
     }
+
+    /// Counts the secrets of all realms that another seal key sealed. This server cannot open them.
+    pub async fn secrets_of_other_keys(&self) -> Result<i64, StoreError> {
+        read!(&self.db, |pool| {
+            sqlx::query_scalar("SELECT COUNT(*) FROM secrets WHERE key_id <> $1").bind(self.seal.id()).fetch_one(pool)
+        })
+    }
 }
 
 impl<'a> RealmSecrets<'a> {

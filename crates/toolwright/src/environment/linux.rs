@@ -1,4 +1,4 @@
-//! The environment of the server, hidden from other processes.
+//! Hides the environment of the server from other processes.
 //!
 //! Programs that the server starts can read `/proc/<pid>/environ` and `/proc/<pid>/cmdline` of the server if they run as
 //! the same user. Both show the memory in which the kernel stored the environment and the arguments when the program
@@ -13,7 +13,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
 
 use anyhow::Context;
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -44,42 +43,25 @@ const VISIBLE_PREFIXES: [&str; 2] = ["LC_", "MIMALLOC_"];
 const SECRET_FLAGS: [(&str, &str); 2] =
     [("--database-url", "TOOLWRIGHT_DATABASE_URL"), ("--redis-url", "TOOLWRIGHT_REDIS_URL")];
 
-/// The environment variables of the server. Variables whose text is not UTF-8 are ignored.
-#[derive(Clone, Default)]
-pub(crate) struct Environment(Arc<BTreeMap<String, String>>);
-
-impl Environment {
-    /// Returns the environment, after it is hidden from other processes. Executes the program again if `/proc` shows
-    /// anything that must be hidden. Must be called while the process has a single thread.
-    pub(crate) fn hide() -> anyhow::Result<Self> {
-        let visible: BTreeMap<String, String> = std::env::vars_os().filter_map(utf8_pair).collect();
-        let environment = match visible.get(HANDOVER_VARIABLE) {
-            Some(fd) => received(fd, &visible).with_context(|| {
-                format!("read the environment that the server handed to itself; {HANDOVER_VARIABLE} must not be set")
-            })?,
-            None => {
-                let start = Start::new(std::env::args_os(), visible);
-                if start.is_hidden() {
-                    start.variables
-                } else {
-                    return Err(start.execute_again());
-                }
+/// Returns the variables, after they are hidden from other processes. Executes the program again if `/proc` shows
+/// anything that must be hidden.
+pub(super) fn hide(visible: BTreeMap<String, String>) -> anyhow::Result<BTreeMap<String, String>> {
+    let variables = match visible.get(HANDOVER_VARIABLE) {
+        Some(fd) => received(fd, &visible).with_context(|| {
+            format!("read the environment that the server handed to itself; {HANDOVER_VARIABLE} must not be set")
+        })?,
+        None => {
+            let start = Start::new(std::env::args_os(), visible);
+            if start.is_hidden() {
+                start.variables
+            } else {
+                return Err(start.execute_again());
             }
-        };
-        // Other processes of the same user can neither read the memory of this process nor attach to it.
-        nix::sys::prctl::set_dumpable(false).context("protect the memory of the server")?;
-        Ok(Self(Arc::new(environment)))
-    }
-
-    /// Returns the value of a variable.
-    pub(crate) fn get(&self, name: &str) -> Option<String> {
-        self.0.get(name).cloned()
-    }
-
-    /// Returns all variables.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
+        }
+    };
+    // Other processes of the same user can neither read the memory of this process nor attach to it.
+    nix::sys::prctl::set_dumpable(false).context("protect the memory of the server")?;
+    Ok(variables)
 }
 
 /// What the process was started with.
@@ -158,10 +140,6 @@ fn secret_flag(argument: &OsStr) -> Option<(&'static str, Option<String>)> {
 
 fn is_visible(name: &str) -> bool {
     VISIBLE.contains(&name) || VISIBLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}
-
-fn utf8_pair((name, value): (OsString, OsString)) -> Option<(String, String)> {
-    Some((name.into_string().ok()?, value.into_string().ok()?))
 }
 
 #[cfg(test)]

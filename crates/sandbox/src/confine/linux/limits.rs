@@ -62,21 +62,21 @@ pub(super) fn apply(config: &WorkerConfig, baseline: MemoryBaseline, own_user_na
 }
 
 /// Sets the memory limit for the next job.
-pub(crate) fn set_memory_limit(baseline: MemoryBaseline, memory: u64) -> nix::Result<()> {
+pub(crate) fn set_memory_limit(baseline: MemoryBaseline, memory: u64) -> io::Result<()> {
     let (_, hard) = getrlimit(Resource::RLIMIT_DATA)?;
-    setrlimit(Resource::RLIMIT_DATA, baseline.with_job_memory(memory).min(hard), hard)
+    Ok(setrlimit(Resource::RLIMIT_DATA, baseline.with_job_memory(memory).min(hard), hard)?)
 }
 
 /// Sets the limit on processor time for the next job, beyond the time that earlier jobs used. All threads count, also
 /// while the job waits for a host function, when the server does not measure its time.
-pub(crate) fn set_cpu_limit(time: Duration) -> nix::Result<()> {
+pub(crate) fn set_cpu_limit(time: Duration) -> io::Result<()> {
     let used = Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?);
     let total = used.saturating_add(time);
     let seconds =
         total.as_secs().saturating_add(u64::from(total.subsec_nanos() > 0)).saturating_add(CPU_HEADROOM_SECONDS);
     // Only the soft limit, because a hard limit could not be raised for the next job.
     let (_, hard) = getrlimit(Resource::RLIMIT_CPU)?;
-    setrlimit(Resource::RLIMIT_CPU, seconds.min(hard), hard)
+    Ok(setrlimit(Resource::RLIMIT_CPU, seconds.min(hard), hard)?)
 }
 
 /// Closes all file descriptors except the pipes. The server may have inherited descriptors from its parent process and
