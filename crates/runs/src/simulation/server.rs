@@ -189,7 +189,8 @@ impl Server {
         };
         let rows = state.rows.iter().filter(|(_, row)| {
             let scheduled = row.driver.as_deref() == Some(SCHEDULER);
-            let abandoned = row.state.status == RunStatus::Running && !held(&row.driver);
+            let needs_driver = row.state.status == RunStatus::Running || row.driver.is_some();
+            let abandoned = !row.state.status.is_terminal() && needs_driver && !held(&row.driver);
             let due = row.state.ended_at.is_none() && row.state.wake_at.is_some_and(|at| at <= now);
             !scheduled && (abandoned || due)
         });

@@ -84,15 +84,18 @@ impl Store {
         Ok(taken == 1)
     }
 
-    /// Returns all runs with status `RUNNING` whose server has no valid lease, oldest first. Runs of the external
-    /// scheduler are not included.
+    /// Returns all runs that need a driver and whose server has no valid lease, oldest first: runs with status `RUNNING`,
+    /// and suspended runs that a server had claimed to handle a command. Such a server may have committed the command,
+    /// but not the new status. Runs of the external scheduler are not included.
     pub async fn abandoned_runs(&self, now: Timestamp) -> Result<Vec<(RealmScope, Run)>, StoreError> {
         let rows: Vec<RunInRealmRow> = read!(&self.db, |pool| {
             sqlx::query_as(concat!(
                 "SELECT m.id, m.org_id, m.name, ",
                 run_columns!(),
                 " FROM runs r JOIN realms m ON m.id = r.realm_id
-                  WHERE r.status = 'RUNNING' AND (r.driver_id IS NULL OR r.driver_id <> $2) AND NOT EXISTS
+                  WHERE r.id IN (SELECT id FROM runs WHERE status = 'RUNNING'
+                                 UNION SELECT id FROM runs WHERE driver_id IS NOT NULL AND ended_at IS NULL)
+                        AND (r.driver_id IS NULL OR r.driver_id <> $2) AND NOT EXISTS
                         (SELECT 1 FROM servers s WHERE s.id = r.driver_id AND s.lease_until > $1)
                   ORDER BY r.started_at, r.id"
             ))
