@@ -92,7 +92,7 @@ fn wrong_projections(run: RunId, row: &Row, writes: &Writes) -> Vec<String> {
         }
     }
     for (call_id, _) in row.effects.iter().filter(|(_, outcome)| **outcome == EffectOutcome::Done) {
-        if !writes.get(&(run, call_id.clone())).is_some_and(|write| write.done > 0) {
+        if writes.get(&(run, call_id.clone())).is_none_or(|write| write.done == 0) {
             wrong.push(format!("{run}: {call_id} is listed as done and was not done"));
         }
     }

@@ -114,14 +114,14 @@ fn mount_read_only(path: &Path, root: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns the flags that a remount must keep, because a user namespace cannot remove restrictions of a mount.
+/// Returns the flags that a remount must keep, because a user namespace cannot remove restrictions of a mount. The kernel
+/// keeps `relatime` by itself.
 fn locked_flags(path: &Path) -> io::Result<MsFlags> {
     let flags = statvfs(path)?.flags();
     let pairs = [
         (FsFlags::ST_NOEXEC, MsFlags::MS_NOEXEC),
         (FsFlags::ST_NOATIME, MsFlags::MS_NOATIME),
         (FsFlags::ST_NODIRATIME, MsFlags::MS_NODIRATIME),
-        (FsFlags::ST_RELATIME, MsFlags::MS_RELATIME),
     ];
     Ok(pairs.into_iter().filter(|(present, _)| flags.contains(*present)).map(|(_, mount_flag)| mount_flag).collect())
 }
