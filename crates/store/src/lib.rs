@@ -83,6 +83,7 @@ mod sql;
 mod conversations;
 mod definitions;
 mod drift;
+mod events;
 mod external;
 mod keys;
 mod page;
@@ -108,6 +109,9 @@ pub use definitions::{
     DocumentSortKey, FieldEquals, InvalidBody, ListError, ListQuery, NewRevision, RealmDefinitions, ReplaceError,
 };
 pub use drift::{Drift, DriftQuery, DriftSource, NewDrift, RealmDrift};
+pub use events::{
+    Event, EventBounds, EventKind, EventPage, EventPosition, EventType, InvalidEventPosition, RealmEvents,
+};
 pub use external::{
     AccessMode, ColumnInfo, DatabaseAddress, ExpectedRow, ExternalDatabase, ExternalTable, ForeignKey, PostgresAddress,
     RowRemoveOutcome, RowWrite, RowWriteOutcome, TableInfo, TlsMode, WritableColumn,
