@@ -9,7 +9,7 @@ use toolwright_agents::Agents;
 use toolwright_agents::conversations::Conversations;
 use toolwright_catalog::identity::Identity;
 use toolwright_catalog::registry::Registry;
-use toolwright_engine::{DriftReports, Engine, Imports, ReferenceData, Vault};
+use toolwright_engine::{DriftReports, Engine, Events, Imports, ReferenceData, Vault};
 use toolwright_records::Records;
 use toolwright_runs::Runs;
 
@@ -47,6 +47,7 @@ services! {
     imports: Imports,
     references: ReferenceData,
     drift: DriftReports,
+    events: Events,
     identity: Identity,
     vault: Vault,
     agents: Agents,

@@ -16,7 +16,7 @@ use crate::run_views::ClientActionView;
 use crate::stream_views::{StreamEventKind, StreamEventView};
 
 /// How often an idle stream sends a comment, to keep the connection open.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Returns the events of a run as a response, until the run ends, the key of the request is rejected, or the server
 /// stops. Only the end of the run has an event. Otherwise the client connects again, and learns the reason.

@@ -18,6 +18,7 @@ pub use crate::routes::agents::AgentToolView;
 pub use crate::routes::costs::{CostBoundView, CostEstimateView, CostModelView, DelegateCostView};
 pub use crate::routes::drift::DriftView;
 pub use crate::routes::effects::{EffectResolutionView, EffectUndoneView, EffectView};
+pub use crate::routes::events::EventView;
 pub use crate::routes::gram::{AppliedView, GramApplyView, MatchesView};
 pub use crate::routes::imports::{ImportView, ImportedView, SkippedOperationView};
 pub use crate::routes::journals::{

@@ -86,8 +86,11 @@ impl Equivalent<OwnedRequest> for AuthorizationRequest<&[Role], &str> {
 enum CachedResource<S> {
     /// A tool by category and name.
     Tool(Option<S>, S),
+    Provider(S),
     Agent(S),
+    Fragment(S),
     Type(S),
+    Realm,
     Run(PrincipalId),
     Conversation(PrincipalId),
 }
@@ -96,10 +99,13 @@ impl<'a> CachedResource<&'a str> {
     fn of(resource: Resource<'a>) -> Option<Self> {
         match resource {
             Resource::Tool { category, name } => Some(CachedResource::Tool(category, name)),
+            Resource::Provider { name } => Some(CachedResource::Provider(name)),
             Resource::Agent { name } => Some(CachedResource::Agent(name)),
+            Resource::Fragment { name } => Some(CachedResource::Fragment(name)),
             Resource::Type { name } => Some(CachedResource::Type(name)),
             Resource::Run { owner } => Some(CachedResource::Run(owner)),
             Resource::Conversation { owner } => Some(CachedResource::Conversation(owner)),
+            Resource::Realm => Some(CachedResource::Realm),
             _ => None,
         }
     }
@@ -110,10 +116,13 @@ impl<S> CachedResource<S> {
     fn map<'a, T>(&'a self, text: impl Fn(&'a S) -> T) -> CachedResource<T> {
         match self {
             CachedResource::Tool(category, name) => CachedResource::Tool(category.as_ref().map(&text), text(name)),
+            CachedResource::Provider(name) => CachedResource::Provider(text(name)),
             CachedResource::Agent(name) => CachedResource::Agent(text(name)),
+            CachedResource::Fragment(name) => CachedResource::Fragment(text(name)),
             CachedResource::Type(name) => CachedResource::Type(text(name)),
             CachedResource::Run(owner) => CachedResource::Run(*owner),
             CachedResource::Conversation(owner) => CachedResource::Conversation(*owner),
+            CachedResource::Realm => CachedResource::Realm,
         }
     }
 }
@@ -125,6 +134,11 @@ impl Access {
             policies: Arc::new(Authorizer::with_policies(additional)?),
             decisions: Arc::new(Cache::new(DECISION_CACHE_SIZE)),
         })
+    }
+
+    /// Whether `session` may perform `action` on `resource`.
+    pub fn allows(&self, session: &Session, action: Action, resource: Resource<'_>) -> bool {
+        matches!(*self.decide(&session.principal, &session.realm, action, resource), AccessDecision::Allow(_))
     }
 
     /// Checks that `session` may perform `action` on `resource`.

@@ -27,6 +27,7 @@ use toolwright_types::{Clock, SystemClock, ToolType};
 use crate::base::{Base, BaseOptions, OpenError};
 use crate::calls::Calls;
 use crate::drift::DriftReports;
+use crate::events::Events;
 use crate::execution::{Execution, ExecutionSettings};
 use crate::imports::Imports;
 use crate::references::ReferenceData;
@@ -134,6 +135,8 @@ pub struct Engine {
     pub references: ReferenceData,
     /// Drift: differences between the output schemas of tools and the outputs that the tools returned.
     pub drift: DriftReports,
+    /// The event streams of realms.
+    pub events: Events,
     /// Authentication, API keys and realms.
     pub identity: Identity,
     /// Secrets.
@@ -252,7 +255,7 @@ impl Engine {
             registry.clone(),
             calls.clone(),
             execution.reference_cache,
-            base.clock,
+            Arc::clone(&base.clock),
         );
         if let Some(reserve) = &base.reserve {
             reserve.restore();
@@ -268,10 +271,14 @@ impl Engine {
         });
         background.spawn(references.clone().run_refresh_loop(stop.clone()));
         background.spawn(execution.drift_writer.run(stop.clone()));
+        let events =
+            Events::new(base.store.clone(), registry.clone(), base.access.clone(), background.clone(), stop.clone());
+        background.spawn(events.clone().run_retention(identity.clone(), Arc::clone(&base.clock)));
         let engine = Self {
             imports: Imports::new(registry.clone(), calls.clone(), http, execution.drift_recorder, tables.clone()),
             references,
             drift: DriftReports::new(base.store.clone(), registry.clone()),
+            events,
             registry,
             identity,
             vault: Vault::new(base.store.clone(), base.access.clone()),

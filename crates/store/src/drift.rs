@@ -6,6 +6,8 @@ use serde_json::Value;
 use toolwright_types::{DocumentId, DriftId, RealmId, RealmScope, RefName, Timestamp};
 
 use crate::db::StoreError;
+use crate::events::write::{self as events, NewEvent};
+use crate::events::{EventKind, EventType};
 use crate::store::Store;
 
 /// The drift findings of one realm.
@@ -117,17 +119,17 @@ impl<'a> RealmDrift<'a> {
     /// Records observations: inserts a finding, or adds the number of observations to the counter of the existing
     /// finding.
     pub async fn record(&self, new: NewDrift) -> Result<(), StoreError> {
-        let now = self.store.now().as_micros();
+        let (now, id) = (self.store.now(), DriftId::generate().to_string());
         let mut tx = self.store.db.begin().await?;
-        execute!(
-            tx,
-            sqlx::query(
+        let stored: String = within!(tx, |conn| {
+            sqlx::query_scalar(
                 "INSERT INTO drift_findings (id, realm_id, tool, version, source, fingerprint, differences, count, first_seen, last_seen)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
                  ON CONFLICT (realm_id, tool, fingerprint) DO UPDATE SET version = excluded.version,
-                   count = drift_findings.count + excluded.count, last_seen = excluded.last_seen",
+                   count = drift_findings.count + excluded.count, last_seen = excluded.last_seen
+                 RETURNING id",
             )
-            .bind(DriftId::generate().to_string())
+            .bind(&id)
             .bind(self.realm.to_string())
             .bind(new.tool.key())
             .bind(&new.version)
@@ -135,9 +137,18 @@ impl<'a> RealmDrift<'a> {
             .bind(&new.fingerprint)
             .bind(new.differences.to_string())
             .bind(new.count)
-            .bind(now)
-        )?;
-        tx.commit_unannounced().await
+            .bind(now.as_micros())
+            .fetch_one(conn)
+        })?;
+        // Further observations of a finding are frequent and have no event.
+        if stored != id {
+            return tx.commit_unannounced().await;
+        }
+        let event = finding_event(EventType::DriftFound, &id, new.tool.as_str(), "open");
+        events::insert(&mut tx, self.realm, now, event).await?;
+        tx.commit_unannounced().await?;
+        self.store.announce_events();
+        Ok(())
     }
 
     /// Returns a page of findings, newest first.
@@ -176,19 +187,39 @@ impl<'a> RealmDrift<'a> {
 
     /// Marks a finding as accepted. A finding that is accepted already stays unchanged.
     pub async fn accept(&self, id: DriftId, by: &str) -> Result<(), StoreError> {
+        let now = self.store.now();
         let mut tx = self.store.db.begin().await?;
-        execute!(
-            tx,
-            sqlx::query(
+        let accepted: Option<String> = within!(tx, |conn| {
+            sqlx::query_scalar(
                 "UPDATE drift_findings SET accepted_by = $1, accepted_at = $2
-                 WHERE realm_id = $3 AND id = $4 AND accepted_at IS NULL",
+                 WHERE realm_id = $3 AND id = $4 AND accepted_at IS NULL RETURNING tool",
             )
             .bind(by)
-            .bind(self.store.now().as_micros())
+            .bind(now.as_micros())
             .bind(self.realm.to_string())
             .bind(id.to_string())
-        )?;
-        tx.commit_unannounced().await
+            .fetch_optional(conn)
+        })?;
+        if let Some(tool) = &accepted {
+            let id = id.to_string();
+            let event = finding_event(EventType::DriftAccepted, &id, tool, "accepted");
+            events::insert(&mut tx, self.realm, now, event).await?;
+        }
+        tx.commit_unannounced().await?;
+        self.store.announce_events();
+        Ok(())
+    }
+}
+
+fn finding_event<'a>(event_type: EventType, id: &'a str, tool: &'a str, status: &'static str) -> NewEvent<'a> {
+    NewEvent {
+        event_type,
+        kind: EventKind::Drift,
+        id,
+        ref_name: tool,
+        status: Some(status),
+        revision: None,
+        category: None,
     }
 }
 

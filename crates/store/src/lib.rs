@@ -84,6 +84,7 @@ mod backup;
 mod conversations;
 mod definitions;
 mod drift;
+mod events;
 mod external;
 mod keys;
 mod page;
@@ -110,6 +111,9 @@ pub use definitions::{
     DocumentSortKey, FieldEquals, InvalidBody, ListError, ListQuery, NewRevision, RealmDefinitions, ReplaceError,
 };
 pub use drift::{Drift, DriftQuery, DriftSource, NewDrift, RealmDrift};
+pub use events::{
+    Event, EventBounds, EventKind, EventPage, EventPosition, EventType, InvalidEventPosition, RealmEvents,
+};
 pub use external::{
     AccessMode, ColumnInfo, DatabaseAddress, ExpectedRow, ExternalDatabase, ExternalTable, ForeignKey, PostgresAddress,
     RowRemoveOutcome, RowWrite, RowWriteOutcome, TableInfo, TlsMode, WritableColumn,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, SqliteConnection, SqlitePool};
+use tokio::sync::watch;
 use toolwright_types::{Clock, Timestamp};
 
 use crate::SealKey;
@@ -111,6 +112,8 @@ pub struct Store {
     pub(crate) db: Db,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seal: Arc<SealKey>,
+    /// Notified after each commit of events.
+    events_written: watch::Sender<()>,
 }
 
 impl Store {
@@ -124,7 +127,7 @@ impl Store {
             #[cfg(not(feature = "postgres"))]
             Location::Postgres(_) => return Err(OpenStoreError::PostgresNotBuiltIn),
         };
-        Ok(Self { db, clock, seal: Arc::new(seal) })
+        Ok(Self { db, clock, seal: Arc::new(seal), events_written: watch::Sender::new(()) })
     }
 
     /// Returns the generation. Every change of a definition, identity or secret by any server increments it. While the
@@ -161,6 +164,16 @@ impl Store {
     /// Waits for running queries and closes all connections. Later calls return [`StoreError`].
     pub async fn close(&self) {
         self.db.close().await;
+    }
+
+    /// Returns a receiver that is notified when this process has committed events of any realm. It is not notified of
+    /// events that other servers commit.
+    pub fn watch_events(&self) -> watch::Receiver<()> {
+        self.events_written.subscribe()
+    }
+
+    pub(crate) fn announce_events(&self) {
+        self.events_written.send_replace(());
     }
 
     pub(crate) fn now(&self) -> Timestamp {

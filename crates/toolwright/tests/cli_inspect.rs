@@ -10,6 +10,8 @@
 
 mod support;
 
+use std::io::{BufRead as _, BufReader};
+
 use serde_json::json;
 use support::Server;
 
@@ -32,6 +34,36 @@ fn readiness_uses_revisions_and_cost_of_definitions_are_shown() {
     let cost = server.run(&["agents", "cost", "assistant"]).expect_exit(0).out;
     assert!(cost.contains("maxIterations × cost") && cost.contains("assumptions:"), "{cost}");
     server.run(&["agents", "cost", "nobody"]).expect_exit(3);
+}
+
+#[test]
+fn events_are_printed_one_per_line_from_an_event_on() {
+    let server = Server::start_without_demo(Vec::new());
+    let follow = |args: &[&str]| {
+        let mut child = server.spawn(args);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        (child, lines)
+    };
+    let (mut child, mut lines) = follow(&["events", "--json", "--kinds", "providers,runs"]);
+    assert_eq!(lines.next().unwrap(), r#"{"type":"READY"}"#);
+    for name in ["one", "two"] {
+        let provider = json!({ "refName": name, "baseUrl": "http://127.0.0.1:1" });
+        server.run_with_stdin(&["providers", "create", "-f", "-"], &provider.to_string()).expect_exit(0);
+        let event: serde_json::Value = serde_json::from_str(&lines.next().unwrap()).unwrap();
+        assert_eq!((&event["type"], &event["ref"]), (&json!("DEFINITION_CREATED"), &json!(name)));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (mut child, mut lines) = follow(&["events", "--after", "0-0"]);
+    for name in ["one", "two"] {
+        let line = lines.next().unwrap();
+        assert!(line.contains(&format!("  DEFINITION_CREATED  providers  {name}  revision 1  ")), "{line}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    server.run(&["events", "--kinds", "secrets"]).expect_exit(2);
+    let refused = server.run(&["events", "--after", "x"]).expect_exit(6).err;
+    assert!(refused.contains("must be the `id` of an event of this stream, got `x`"), "{refused}");
 }
 
 #[test]

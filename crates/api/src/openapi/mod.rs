@@ -11,9 +11,9 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::revisions;
 use crate::routes::{
-    agents, approvals, blobs, conversations, costs, drift, effects, expressions, generated, gram, health, imports,
-    inspection, journals, keys, mcp_imports, models, principals, providers, query, reach, readiness, realms, runs,
-    secrets, server, tables, tools, trials, type_imports, undo,
+    agents, approvals, blobs, conversations, costs, drift, effects, events, expressions, generated, gram, health,
+    imports, inspection, journals, keys, mcp_imports, models, principals, providers, query, reach, readiness, realms,
+    runs, secrets, server, tables, tools, trials, type_imports, undo,
 };
 use crate::state::AppState;
 
@@ -113,6 +113,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(mcp_imports::accept))
         .routes(routes!(drift::list))
         .routes(routes!(drift::accept))
+        .routes(routes!(events::listen))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

@@ -7,6 +7,7 @@ pub(crate) mod conversations;
 pub(crate) mod costs;
 pub(crate) mod drift;
 pub(crate) mod effects;
+pub(crate) mod events;
 pub(crate) mod expressions;
 pub(crate) mod generated;
 pub(crate) mod gram;

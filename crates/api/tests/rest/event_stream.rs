@@ -7,7 +7,10 @@ use crate::harness::with_timeout;
 /// A server-sent event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SseEvent {
+    /// The id, if it is a number: the number of a journal entry.
     pub id: Option<u64>,
+    /// The id as text.
+    pub text_id: Option<String>,
     pub kind: String,
     pub data: Value,
 }
@@ -21,7 +24,8 @@ impl SseEvent {
     fn parse(block: &str) -> Self {
         let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         Self {
-            id: field("id:").map(|text| text.parse().unwrap()),
+            id: field("id:").and_then(|text| text.parse().ok()),
+            text_id: field("id:").map(str::to_owned),
             kind: field("event:").unwrap().to_owned(),
             data: serde_json::from_str(field("data:").unwrap()).unwrap(),
         }

@@ -45,6 +45,8 @@ mod model_providers;
 mod multi_server;
 mod openapi;
 mod providers;
+
+mod realm_events;
 mod record_permissions;
 mod record_rules;
 mod records;

@@ -75,6 +75,7 @@ impl RealmDefinitions<'_> {
             });
         }
         tx.commit().await?;
+        self.store.announce_events();
         Ok(written)
     }
 }

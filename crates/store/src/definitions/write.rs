@@ -7,6 +7,8 @@ use toolwright_types::{Document, DocumentKind, DocumentMeta, RealmId, RefName, T
 use super::rows::VersionRow;
 use super::{DocumentRef, InvalidBody, NewRevision, RealmDefinitions};
 use crate::db::{StoreError, Tx};
+use crate::events::EventType;
+use crate::events::write::{self as events, NewEvent};
 use crate::sql::Sql;
 
 /// The reason why a document cannot be created.
@@ -79,6 +81,7 @@ impl RealmDefinitions<'_> {
         let mut tx = self.store.db.begin().await?;
         let written = self.create_in_tx(&mut tx, kind, new, by).await?;
         tx.commit().await?;
+        self.store.announce_events();
         Ok(written)
     }
 
@@ -96,6 +99,7 @@ impl RealmDefinitions<'_> {
         let mut tx = self.store.db.begin().await?;
         let written = self.replace_in_tx(&mut tx, kind, of, expected, new, by).await?;
         tx.commit().await?;
+        self.store.announce_events();
         Ok(written)
     }
 
@@ -134,6 +138,7 @@ impl RealmDefinitions<'_> {
             other => other?,
         };
         let content_hash = insert_revision(tx, &created, &new, by, now).await?;
+        self.insert_event(tx, EventType::DefinitionCreated, kind, &created, &new).await?;
         Ok(created.document(new, content_hash, by, now))
     }
 
@@ -179,6 +184,7 @@ impl RealmDefinitions<'_> {
             }
             other => other?,
         };
+        self.insert_event(tx, EventType::DefinitionUpdated, kind, &written, &new).await?;
         Ok(written.document(new, content_hash, by, now))
     }
 
@@ -187,11 +193,11 @@ impl RealmDefinitions<'_> {
     pub async fn delete(&self, kind: DocumentKind, of: &DocumentRef, expected: Option<i64>) -> Result<(), DeleteError> {
         let (id, name) = of.columns();
         let mut tx = self.store.db.begin().await?;
-        let deleted: Option<(String, i64)> = within!(tx, |conn| {
+        let deleted: Option<(String, i64, String, i64)> = within!(tx, |conn| {
             sqlx::query_as(
                 "UPDATE documents SET deleted_at = $1
                  WHERE realm_id = $2 AND kind = $3 AND deleted_at IS NULL AND (id = $4 OR ref_key = $5)
-                 RETURNING id, revision",
+                 RETURNING id, revision, ref_name, head_revision",
             )
             .bind(self.store.now().as_micros())
             .bind(self.realm.to_string())
@@ -200,7 +206,7 @@ impl RealmDefinitions<'_> {
             .bind(name.as_deref())
             .fetch_optional(conn)
         })?;
-        let (id, current) = deleted.ok_or(DeleteError::NotFound)?;
+        let (id, current, ref_name, head) = deleted.ok_or(DeleteError::NotFound)?;
         if expected.is_some_and(|expected| expected != current) {
             return Err(DeleteError::Stale { current });
         }
@@ -209,7 +215,25 @@ impl RealmDefinitions<'_> {
         {
             return Err(DeleteError::HasRecords);
         }
-        Ok(tx.commit().await?)
+        let body = read_body(&mut tx, &id, head).await?;
+        let event = NewEvent::definition(EventType::DefinitionDeleted, kind, (&id, &ref_name, current), &body);
+        events::insert(&mut tx, self.realm, self.store.now(), event).await?;
+        tx.commit().await?;
+        self.store.announce_events();
+        Ok(())
+    }
+
+    async fn insert_event(
+        &self,
+        tx: &mut Tx,
+        event_type: EventType,
+        kind: DocumentKind,
+        written: &RevisionSlot,
+        new: &NewRevision,
+    ) -> Result<(), StoreError> {
+        let identity = (written.id.as_str(), new.ref_name.as_str(), written.revision);
+        let event = NewEvent::definition(event_type, kind, identity, &new.body);
+        events::insert(tx, self.realm, self.store.now(), event).await
     }
 
     /// Increments the revision.
@@ -272,6 +296,16 @@ async fn has_records(tx: &mut Tx, realm: RealmId, of: TypeId) -> Result<bool, St
     sql.id(realm).push(" AND type_id = ").id(of).push(")");
     let (text, values) = sql.into_parts();
     within!(*tx, |conn| bind_all!(sqlx::query_scalar(text), values).fetch_one(conn))
+}
+
+async fn read_body(tx: &mut Tx, document: &str, revision: i64) -> Result<Value, StoreError> {
+    let body: String = within!(*tx, |conn| {
+        sqlx::query_scalar("SELECT body FROM revisions WHERE document_id = $1 AND revision = $2")
+            .bind(document)
+            .bind(revision)
+            .fetch_one(conn)
+    })?;
+    serde_json::from_str(&body).map_err(StoreError::unreadable)
 }
 
 fn looks_like_id(kind: DocumentKind, name: &RefName) -> bool {

@@ -5,16 +5,18 @@ use toolwright_types::{RunId, Timestamp};
 use super::write_set::{ConversationChange, WriteSet};
 use crate::conversations::write as conversations;
 use crate::db::Tx;
+use crate::events::write::RunEvents;
 use crate::runs::write::ApplyError;
 use crate::runs::{ServerId, checkpoints, decisions, effects, inbox, parts, servers, tasks, write as runs};
 
-/// Writes the whole write set. After an error the caller must roll the transaction back.
+/// Writes the whole write set. After an error the caller must roll the transaction back. Returns whether the write set
+/// can have events.
 pub(super) async fn apply(
     tx: &mut Tx,
     write_set: &WriteSet<'_>,
     server: &ServerId,
     now: Timestamp,
-) -> Result<(), ApplyError> {
+) -> Result<bool, ApplyError> {
     for (realm, conversation) in &write_set.conversations {
         conversations::open(tx, *realm, conversation).await?;
     }
@@ -30,6 +32,9 @@ pub(super) async fn apply(
     runs::insert_inline_runs(tx, &write_set.inline_runs).await?;
     servers::ensure_still_driven(tx, server, &write_set.continued()).await?;
     runs::append(tx, &write_set.entries).await?;
+    // Before the states and waits are updated, because the events are the differences.
+    let events = RunEvents::new(&write_set.runs, &write_set.decisions, &write_set.states, &write_set.waits);
+    events.insert(tx).await?;
     runs::update_states(tx, &write_set.states).await?;
     // Only updated runs can have earlier waits. Runs that this write set inserts have none.
     let updated: Vec<RunId> = write_set.states.iter().map(|update| update.run).collect();
@@ -41,5 +46,6 @@ pub(super) async fn apply(
     checkpoints::upsert(tx, &write_set.checkpoints).await?;
     checkpoints::delete(tx, &write_set.ended).await?;
     inbox::reply(tx, &write_set.replies).await?;
-    Ok(tasks::clear(tx, &write_set.cleared).await?)
+    tasks::clear(tx, &write_set.cleared).await?;
+    Ok(!events.is_empty())
 }

@@ -58,7 +58,7 @@ impl RunStore for Store {
         now: Timestamp,
         changes: &'a [RunChanges<'a>],
     ) -> BoxFuture<'a, HashMap<RunId, WriteError>> {
-        Box::pin(write_all(&self.db, server, now, changes))
+        Box::pin(write_all(self, server, now, changes))
     }
 
     fn lease<'a>(&'a self, server: &'a ServerId, until: Timestamp) -> BoxFuture<'a, Result<(), StoreError>> {

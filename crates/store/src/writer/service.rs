@@ -17,9 +17,10 @@ use super::run_store::{RunChanges, RunStore};
 use super::wakeup::WriterWakeup;
 use super::write_set::WriteSet;
 use super::{RunChange, WriteError, WriterOptions};
-use crate::db::{Db, StoreError};
+use crate::db::StoreError;
 use crate::runs::write::ApplyError;
 use crate::runs::{PartHash, ServerId};
+use crate::store::Store;
 
 /// The time for which a stored shared part is not written again, in microseconds. The stored time of the part's last
 /// use can be out of date by this time. The time must therefore be far shorter than the time for which unreferenced
@@ -163,14 +164,14 @@ impl WriterService {
 
 /// Writes the changes of all runs. Returns the runs whose changes were not written, with the errors.
 pub(crate) async fn write_all(
-    db: &Db,
+    store: &Store,
     server: &ServerId,
     now: Timestamp,
     writes: &[RunChanges<'_>],
 ) -> HashMap<RunId, WriteError> {
-    let outcome = match write_together(db, server, now, writes).await {
+    let outcome = match write_together(store, server, now, writes).await {
         Ok(()) => Ok(HashMap::new()),
-        Err(BatchFailure::Change) => write_run_by_run(db, server, now, writes).await,
+        Err(BatchFailure::Change) => write_run_by_run(store, server, now, writes).await,
         Err(BatchFailure::Transaction(error)) => Err(error),
     };
     match outcome {
@@ -192,32 +193,36 @@ enum BatchFailure {
 }
 
 async fn write_together(
-    db: &Db,
+    store: &Store,
     server: &ServerId,
     now: Timestamp,
     writes: &[RunChanges<'_>],
 ) -> Result<(), BatchFailure> {
     let write_set = WriteSet::from_changes(server, writes.iter().flat_map(changes_of));
-    let mut tx = db.begin().await.map_err(BatchFailure::Transaction)?;
-    apply(&mut tx, &write_set, server, now).await.map_err(|_| BatchFailure::Change)?;
-    tx.commit_unannounced().await.map_err(BatchFailure::Transaction)
+    let mut tx = store.db.begin().await.map_err(BatchFailure::Transaction)?;
+    let has_events = apply(&mut tx, &write_set, server, now).await.map_err(|_| BatchFailure::Change)?;
+    tx.commit_unannounced().await.map_err(BatchFailure::Transaction)?;
+    if has_events {
+        store.announce_events();
+    }
+    Ok(())
 }
 
 /// Writes the runs one by one in one transaction, with a savepoint per run. Returns the runs that failed; none of their
 /// changes are written.
 async fn write_run_by_run(
-    db: &Db,
+    store: &Store,
     server: &ServerId,
     now: Timestamp,
     writes: &[RunChanges<'_>],
 ) -> Result<HashMap<RunId, ApplyError>, StoreError> {
     let mut failed = HashMap::new();
-    let mut tx = db.begin().await?;
+    let mut tx = store.db.begin().await?;
     for (run, writes) in by_run(writes) {
         let write_set = WriteSet::from_changes(server, writes.into_iter().flat_map(changes_of));
         tx.savepoint().await?;
         match apply(&mut tx, &write_set, server, now).await {
-            Ok(()) => tx.release_savepoint().await?,
+            Ok(_) => tx.release_savepoint().await?,
             Err(error) => {
                 tx.rollback_to_savepoint().await?;
                 failed.insert(run, error);
@@ -225,6 +230,7 @@ async fn write_run_by_run(
         }
     }
     tx.commit_unannounced().await?;
+    store.announce_events();
     Ok(failed)
 }
 

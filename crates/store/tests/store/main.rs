@@ -13,6 +13,7 @@ mod support;
 mod concurrent_writes;
 mod conversations;
 mod documents;
+mod events;
 mod filters;
 mod lists;
 mod names;

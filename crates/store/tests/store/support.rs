@@ -124,6 +124,12 @@ impl TestDb {
         }
     }
 
+    /// Opens a connection to the Postgres database, without the store.
+    pub(crate) async fn postgres(&self) -> PgConnection {
+        let Location::Postgres(url) = &self.url else { panic!("the database is not Postgres") };
+        PgConnection::connect(url).await.unwrap()
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self.url, Location::Sqlite(_))
     }

@@ -34,6 +34,8 @@ pub(super) const TRIALS: &str = "/api/v1/ai/trials";
 pub(super) const APPROVALS: &str = "/api/v1/ai/approvals";
 /// The path of drift findings.
 pub(super) const DRIFT: &str = "/api/v1/ai/drift";
+/// The path of the event stream of a realm.
+pub(super) const EVENTS: &str = "/api/v1/ai/events";
 /// The path of conversations.
 pub(super) const CONVERSATIONS: &str = "/api/v1/ai/conversations";
 /// The path of secrets.

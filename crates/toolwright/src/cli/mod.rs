@@ -13,6 +13,7 @@ mod delete;
 mod doctor;
 mod drift;
 mod effects;
+mod events;
 mod exit;
 mod export;
 mod failure;
@@ -90,6 +91,8 @@ pub(crate) enum Command {
     /// List, show, resolve and undo effects: the writes to the outside world
     #[command(subcommand)]
     Effects(effects::EffectsCommand),
+    /// Follow the changes of runs, approvals, definitions and drift in a realm
+    Events(events::EventsArgs),
     /// List, show, rename and delete conversations
     #[command(subcommand)]
     Conversations(conversations::ConversationsCommand),
@@ -172,6 +175,7 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Trials(command) => trials::run(&cx, command).await,
         Command::Approvals(command) => approvals::run(&cx, command).await,
         Command::Effects(command) => effects::run(&cx, command).await,
+        Command::Events(args) => events::run(&cx, args).await,
         Command::Conversations(command) => conversations::run(&cx, command).await,
         Command::Drift(command) => drift::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,

@@ -25,6 +25,11 @@ pub(super) fn format_minute(time: Timestamp) -> String {
     time.to_jiff().strftime("%Y-%m-%d %H:%M").to_string()
 }
 
+/// Formats a time to the second, in UTC.
+pub(super) fn format_second(time: Timestamp) -> String {
+    time.to_jiff().strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
 /// Parses a `Date` header.
 pub(super) fn parse_http_date(text: &str) -> Option<Timestamp> {
     let zoned = jiff::fmt::rfc2822::parse(text).ok()?;

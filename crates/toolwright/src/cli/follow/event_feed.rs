@@ -14,7 +14,7 @@ use crate::cli::failure::Failure;
 /// How long a connection may be silent. The server sends a keep-alive every 15 s.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 /// The delay before each attempt to reconnect.
-const RETRY_DELAYS: [Duration; 6] = [
+pub(crate) const RETRY_DELAYS: [Duration; 6] = [
     Duration::from_millis(200),
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -36,16 +36,19 @@ pub(crate) enum FeedItem {
 /// The events of a run. The stream ends with the run or with the first error.
 pub(crate) type EventFeed = BoxStream<'static, Result<FeedItem, Failure>>;
 
+/// The server-sent events of one response. The stream ends with the connection.
+pub(crate) type SseStream = BoxStream<'static, Result<Event, String>>;
+
 /// Starts a run and returns its events.
 pub(crate) async fn start_run(client: &ApiClient, execute_path: &str, body: &Value) -> Result<EventFeed, Failure> {
     let response = client.post_stream(execute_path, body).await?;
-    Ok(ReconnectingStream::new(client, String::new(), events(response)).into_feed())
+    Ok(ReconnectingStream::new(client, String::new(), sse_events(response)).into_feed())
 }
 
 /// Returns the events of an existing run from its beginning.
 pub(crate) async fn watch_run(client: &ApiClient, run: &str) -> Result<EventFeed, Failure> {
     let response = client.get_stream(&events_path(run), "").await?;
-    Ok(ReconnectingStream::new(client, run.to_owned(), events(response)).into_feed())
+    Ok(ReconnectingStream::new(client, run.to_owned(), sse_events(response)).into_feed())
 }
 
 /// An event stream that reconnects with the id of the last event.
@@ -57,13 +60,13 @@ struct ReconnectingStream {
 }
 
 enum StreamState {
-    Connected(BoxStream<'static, Result<Event, String>>),
+    Connected(SseStream),
     Lost { cause: String, attempts: usize },
     Ended,
 }
 
 impl ReconnectingStream {
-    fn new(client: &ApiClient, run: String, events: BoxStream<'static, Result<Event, String>>) -> Self {
+    fn new(client: &ApiClient, run: String, events: SseStream) -> Self {
         Self { client: client.clone(), run, last_event: String::new(), state: StreamState::Connected(events) }
     }
 
@@ -127,7 +130,7 @@ impl ReconnectingStream {
     async fn reconnect(&mut self) -> Option<Result<FeedItem, Failure>> {
         match self.client.get_stream(&events_path(&self.run), &self.last_event).await {
             Ok(response) => {
-                self.state = StreamState::Connected(events(response));
+                self.state = StreamState::Connected(sse_events(response));
                 Some(Ok(FeedItem::Reconnected))
             }
             // A starting server, or a proxy in front of it, may fail for a while.
@@ -147,7 +150,8 @@ fn events_path(run: &str) -> String {
     format!("{}/events", path(RUNS, run))
 }
 
-fn events(response: Response) -> BoxStream<'static, Result<Event, String>> {
+/// Parses the events of a response.
+pub(crate) fn sse_events(response: Response) -> SseStream {
     let events = chunks(response).eventsource();
     events
         .map(|event| {

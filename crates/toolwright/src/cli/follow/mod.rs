@@ -10,7 +10,7 @@ mod timeline;
 use serde_json::{Value, json};
 use toolwright_api::wire::RunView;
 
-pub(super) use event_feed::{EventFeed, start_run, watch_run};
+pub(super) use event_feed::{EventFeed, RETRY_DELAYS, SseStream, sse_events, start_run, watch_run};
 pub(super) use follower::follow;
 pub(super) use summary::{ended_calls, exit_code, format_usd, is_waiting, pluralize, summary_lines, usage_summary};
 pub(super) use timeline::{call_lines, format_duration, format_input};
