@@ -26,7 +26,7 @@ struct Cli {
     #[command(flatten)]
     connection: cli::Connection,
     #[command(subcommand)]
-    command: TopCommand,
+    command: Option<TopCommand>,
 }
 
 #[derive(Subcommand)]
@@ -37,20 +37,29 @@ enum TopCommand {
     Client(cli::Command),
 }
 
+/// The complete command line.
+fn command() -> clap::Command {
+    Cli::command()
+}
+
 fn main() -> ExitCode {
     // This must come first, because a sandbox worker can drop its privileges only while the process has a single
     // thread.
     if let Some(config) = sandbox::worker_config(std::env::args()) {
         return toolwright_sandbox::worker_main(&config, toolwright_sandbox::interpreter_for);
     }
-    let parsed = Cli::parse();
-    if let TopCommand::Client(cli::Command::Completions(args)) = &parsed.command {
-        cli::print_completions(args, Cli::command());
+    let Cli { connection, command } = Cli::parse();
+    let Some(command) = command else {
+        cli::print_overview(&self::command());
+        return ExitCode::SUCCESS;
+    };
+    if let TopCommand::Client(cli::Command::Completions(args)) = &command {
+        cli::print_completions(args, self::command());
         return ExitCode::SUCCESS;
     }
     // Only the server starts programs of others, so only the server hides its environment. This precedes the runtime,
     // because the process executes itself again.
-    let environment = match &parsed.command {
+    let environment = match &command {
         TopCommand::Serve(_) => Some(environment::Environment::hide()),
         TopCommand::Client(_) => None,
     };
@@ -63,12 +72,12 @@ fn main() -> ExitCode {
         Err(error) => return serve::report(&anyhow::Error::new(error)),
     };
     runtime.block_on(async {
-        match parsed.command {
+        match command {
             TopCommand::Serve(args) => match serve::run(args, environment.unwrap_or_default()).await {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => serve::report(&error),
             },
-            TopCommand::Client(command) => cli::run(parsed.connection, command).await,
+            TopCommand::Client(command) => cli::run(connection, command).await,
         }
     })
 }

@@ -233,9 +233,9 @@ fn secret_values_are_never_printed() {
 
     let listed = server.run(&["secrets", "list"]).expect_exit(0);
     assert!(listed.out.contains("shop-token") && !listed.out.contains(value), "{}", listed.out);
-    server.run(&["secrets", "remove", "shop-token"]).expect_exit(0);
-    server.run(&["secrets", "remove", "shop-token"]).expect_exit(3);
-    server.run(&["secrets", "remove", "shop-token", "--scope", "user"]).expect_exit(0);
+    server.run(&["secrets", "delete", "shop-token"]).expect_exit(0);
+    server.run(&["secrets", "delete", "shop-token"]).expect_exit(3);
+    server.run(&["secrets", "delete", "shop-token", "--scope", "user"]).expect_exit(0);
 }
 
 #[test]
@@ -292,14 +292,15 @@ fn openapi_document_is_imported_as_tools() {
     std::fs::write(&file, document).unwrap();
     let file = file.to_str().unwrap();
 
-    let dry_run = server.run(&["tools", "import", "openapi", file, "--dry-run"]).expect_exit(0);
+    let dry_run = server.run(&["tools", "import", "openapi", file]).expect_exit(0);
     assert!(
-        dry_run.out.contains("+ imported   shop/listPets") && dry_run.out.contains("(nothing was written)"),
+        dry_run.out.contains("+ imported   shop/listPets")
+            && dry_run.out.contains("(nothing was written; use --apply to write)"),
         "{}",
         dry_run.out
     );
     server.run(&["tools", "get", "shop/listPets"]).expect_exit(3);
-    let done = server.run(&["tools", "import", "openapi", file, "--provider", "pets"]).expect_exit(0);
+    let done = server.run(&["tools", "import", "openapi", file, "--provider", "pets", "--apply"]).expect_exit(0);
     assert!(done.out.ends_with("1 imported, 0 updated, 0 unchanged, 1 skipped\n"), "{}", done.out);
     assert!(
         done.out.contains("- skipped    POST /pets: the request body must be JSON or a form, got image/png"),

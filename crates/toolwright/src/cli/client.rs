@@ -46,6 +46,8 @@ pub(super) const PRINCIPALS: &str = "/api/v1/ai/principals";
 pub(super) const MODELS: &str = "/api/v1/ai/models";
 /// The path of the status of the server.
 pub(super) const SERVER: &str = "/api/v1/ai/server";
+/// The path of blobs.
+pub(super) const BLOBS: &str = "/api/v1/ai/blobs";
 /// The path of API keys.
 pub(super) const KEYS: &str = "/api/v1/ai/keys";
 
@@ -98,6 +100,12 @@ impl ApiClient {
     /// Sends a GET request.
     pub(super) async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<ApiResponse, Failure> {
         self.send_expecting_success(self.request(Method::GET, path).query(query)).await
+    }
+
+    /// Sends a GET request and returns the bytes of the body.
+    pub(super) async fn get_bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        let response = self.stream(self.request(Method::GET, path)).await?;
+        response.bytes().await.map(Vec::from).map_err(|error| self.unreachable(&error))
     }
 
     /// Sends a GET request and returns the response even if its status is an error.

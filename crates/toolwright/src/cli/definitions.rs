@@ -64,6 +64,9 @@ pub(super) struct SourceLocation {
 }
 
 impl ResourceKind {
+    /// All kinds, in the order in which definitions are applied.
+    pub(super) const ALL: [Self; 5] = [Self::Provider, Self::Fragment, Self::Type, Self::Tool, Self::Agent];
+
     /// Returns the name of the kind.
     pub(super) fn noun(self) -> &'static str {
         match self {
@@ -88,14 +91,7 @@ impl ResourceKind {
 
     /// Parses the `kind` field of a document.
     fn from_name(value: &str) -> Option<Self> {
-        let all = [
-            ResourceKind::Provider,
-            ResourceKind::Fragment,
-            ResourceKind::Type,
-            ResourceKind::Tool,
-            ResourceKind::Agent,
-        ];
-        all.into_iter().find(|kind| kind.noun() == value)
+        Self::ALL.into_iter().find(|kind| kind.noun() == value)
     }
 }
 

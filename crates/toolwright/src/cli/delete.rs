@@ -46,7 +46,7 @@ pub(super) async fn run(cx: &Context, collection: &str, args: DeleteArgs) -> Res
         }
     }
     if cx.output.json {
-        cx.output.line(json!({ "items": results }))?;
+        cx.output.document(json!({ "items": results }))?;
     }
     Ok(exit)
 }

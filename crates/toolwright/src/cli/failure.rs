@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolwright_api::wire::{FieldError, Problem};
 
 use super::exit::Exit;
-use super::output::{Output, sanitize_line, write_raw};
+use super::output::{Output, sanitize_line};
 
 /// An error that stops a command.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +83,8 @@ impl Failure {
     /// Prints the error to stderr. With `--json`, also prints the problem document to stdout. Returns the exit code.
     pub(super) fn report(&self, output: &Output) -> Exit {
         if let (true, Failure::Refused(refusal)) = (output.json, self) {
-            write_raw(format!("{}\n", refusal.text.trim_end()).as_bytes());
+            // A closed pipe is not an error.
+            let _ = output.document(&refusal.text);
         }
         self.print(output)
     }
@@ -151,12 +152,16 @@ impl Refusal {
             }
             Err(_) => {
                 let detail = format!("the server responded with status {status} and without a problem document");
-                let code = format!("http-{status}");
-                let text = json!({ "status": status, "code": code, "detail": detail }).to_string();
-                let (kind, title, errors) = (String::new(), "".into(), Vec::new());
-                Self { problem: Problem { kind, title, status, code: code.into(), detail, errors }, text }
+                Self::new(status, &format!("http-{status}"), detail)
             }
         }
+    }
+
+    /// Creates a problem that the server did not describe.
+    pub(super) fn new(status: u16, code: &str, detail: String) -> Self {
+        let text = json!({ "status": status, "code": code, "detail": detail }).to_string();
+        let (kind, title, errors) = (String::new(), "".into(), Vec::new());
+        Self { problem: Problem { kind, title, status, code: code.to_owned().into(), detail, errors }, text }
     }
 
     /// Returns the document as JSON, for a list of results.

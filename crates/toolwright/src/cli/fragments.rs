@@ -18,7 +18,8 @@ pub(crate) enum FragmentsCommand {
     /// List prompt fragments
     List(ListArgs),
     /// Show a prompt fragment
-    Show(ShowArgs),
+    #[command(visible_alias = "show")]
+    Get(ShowArgs),
     /// Create or update prompt fragments and other definitions from files
     Apply(apply::ApplyArgs),
     /// Delete prompt fragments
@@ -44,7 +45,7 @@ pub(crate) struct ShowArgs {
 pub(super) async fn run(cx: &Context, command: FragmentsCommand) -> Result<Exit, Failure> {
     match command {
         FragmentsCommand::List(args) => list(cx, args).await,
-        FragmentsCommand::Show(args) => show(cx, args).await,
+        FragmentsCommand::Get(args) => show(cx, args).await,
         FragmentsCommand::Apply(args) => apply::run(cx, args, Some(ResourceKind::Fragment)).await,
         FragmentsCommand::Delete(args) => delete::run(cx, FRAGMENTS, args).await,
     }
@@ -67,7 +68,7 @@ fn table(items: &[Value]) -> Table {
 async fn show(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&path(FRAGMENTS, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let fragment: Value = response.read()?;

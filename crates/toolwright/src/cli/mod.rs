@@ -6,10 +6,12 @@
 mod agents;
 mod apply;
 mod approvals;
+mod blobs;
 mod client;
 mod conversations;
 mod definitions;
 mod delete;
+mod diff;
 mod doctor;
 mod drift;
 mod effects;
@@ -26,6 +28,7 @@ mod keys;
 mod mcp;
 mod models;
 mod output;
+mod overview;
 mod pages;
 mod principals;
 mod prompt;
@@ -44,6 +47,7 @@ mod tools;
 mod trials;
 mod types;
 mod uses;
+mod version;
 mod versions;
 
 use std::process::ExitCode;
@@ -57,6 +61,10 @@ use output::Output;
 /// The client commands.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
+    /// Create or update definitions of every kind from files
+    Apply(apply::ApplyArgs),
+    /// Compare definition files with the server
+    Diff(diff::DiffArgs),
     /// Define, inspect and call tools
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
@@ -69,7 +77,7 @@ pub(crate) enum Command {
     /// Define prompt fragments that agents share
     #[command(subcommand, alias = "fragments")]
     PromptFragments(fragments::FragmentsCommand),
-    /// Check, format, query and rewrite gram files; most subcommands need no server
+    /// Check, format, query and rewrite gram files
     #[command(subcommand)]
     Gram(gram::GramCommand),
     /// Define and inspect entity types
@@ -87,16 +95,19 @@ pub(crate) enum Command {
     /// List and show calls that wait for approval, and decided ones
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
-    /// List, show, resolve and undo effects: the writes to the outside world
+    /// List, show, resolve and undo writes to the outside world
     #[command(subcommand)]
     Effects(effects::EffectsCommand),
     /// List, show, rename and delete conversations
     #[command(subcommand)]
     Conversations(conversations::ConversationsCommand),
-    /// List and accept differences between tool schemas and actual outputs
+    /// List and accept outputs that do not match the schema
     #[command(subcommand)]
     Drift(drift::DriftCommand),
-    /// Set, list and remove secrets; values are never shown
+    /// Download large payloads of calls
+    #[command(subcommand)]
+    Blobs(blobs::BlobsCommand),
+    /// Set, list and delete secrets; values are never shown
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
     /// Create, list and revoke API keys
@@ -113,10 +124,12 @@ pub(crate) enum Command {
     Models(models::ModelsCommand),
     /// Show the version, the features and the health of the server
     Server(server::ServerArgs),
-    /// Serve MCP over standard input and output, probe MCP servers and log in to them
+    /// Serve MCP over stdio, probe MCP servers and log in to them
     Mcp(mcp::McpArgs),
     /// Check the connection to the server
     Doctor(doctor::DoctorArgs),
+    /// Show the versions of the client and the server
+    Version(version::VersionArgs),
     /// Print a shell completion script
     Completions(CompletionsArgs),
 }
@@ -137,6 +150,9 @@ pub(crate) struct Connection {
     /// Print the API's JSON response instead of formatted text
     #[arg(long, global = true)]
     json: bool,
+    /// Print the API's response as YAML instead of formatted text
+    #[arg(long, global = true, conflicts_with = "json")]
+    yaml: bool,
 }
 
 /// Arguments of `completions`.
@@ -154,13 +170,15 @@ struct Context {
 
 /// Runs a command, reports its failure and returns its exit code.
 pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
-    let output = Output::detect(connection.json);
+    let output = Output::detect(connection.json, connection.yaml);
     let client = match ApiClient::new(&connection) {
         Ok(client) => client,
         Err(failure) => return failure.report(&output).into(),
     };
     let cx = Context { client, output };
     let ended = match command {
+        Command::Apply(args) => apply::run(&cx, args, None).await,
+        Command::Diff(args) => diff::run(&cx, &args).await,
         Command::Tools(command) => tools::run(&cx, command).await,
         Command::Providers(command) => providers::run(&cx, command).await,
         Command::Agents(command) => agents::run(&cx, command).await,
@@ -174,6 +192,7 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Effects(command) => effects::run(&cx, command).await,
         Command::Conversations(command) => conversations::run(&cx, command).await,
         Command::Drift(command) => drift::run(&cx, command).await,
+        Command::Blobs(command) => blobs::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,
         Command::Keys(command) => keys::run(&cx, command).await,
         Command::Realms(command) => realms::run(&cx, command).await,
@@ -183,6 +202,7 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         // The future is boxed, because it is large.
         Command::Mcp(args) => Box::pin(mcp::run(&cx, &connection, args)).await,
         Command::Doctor(_) => doctor::run(&cx).await,
+        Command::Version(_) => version::run(&cx).await,
         // `main` handles this command, because it has the complete `clap::Command`.
         Command::Completions(_) => Ok(Exit::Ok),
     };
@@ -190,6 +210,11 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(&cx.output).into(),
     }
+}
+
+/// Prints the overview of all commands.
+pub(crate) fn print_overview(command: &clap::Command) {
+    output::write_raw(format!("{}\n", overview::text(command)).as_bytes());
 }
 
 /// Prints the completion script of `command`.

@@ -7,8 +7,10 @@ use anstyle::{AnsiColor, Style};
 
 /// The output settings of a command.
 pub(super) struct Output {
-    /// Whether the command prints JSON to stdout (`--json`).
+    /// Whether the command prints a JSON or YAML document to stdout instead of text (`--json`, `--yaml`).
     pub json: bool,
+    /// Whether that document is YAML (`--yaml`).
+    pub yaml: bool,
     /// The colors of stdout.
     pub out: Paint,
     /// The colors of stderr.
@@ -25,12 +27,13 @@ pub(super) struct Paint {
 
 impl Output {
     /// Detects terminals and `NO_COLOR`.
-    pub(super) fn detect(json: bool) -> Self {
+    pub(super) fn detect(json: bool, yaml: bool) -> Self {
         let colors = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         let size = if out { terminal_size::terminal_size() } else { None };
         Self {
-            json,
+            json: json || yaml,
+            yaml,
             out: Paint { enabled: colors && out },
             err: Paint { enabled: colors && err },
             width: size.map(|(width, _)| usize::from(width.0)),
@@ -40,12 +43,30 @@ impl Output {
     /// Returns settings for text output without a terminal.
     #[cfg(test)]
     pub(super) fn for_tests() -> Self {
-        Self { json: false, out: Paint::none(), err: Paint::none(), width: None }
+        Self { json: false, yaml: false, out: Paint::none(), err: Paint::none(), width: None }
     }
 
     /// Prints a line to stdout.
     pub(super) fn line(&self, text: impl Display) -> io::Result<()> {
         writeln!(io::stdout().lock(), "{text}")
+    }
+
+    /// Prints a JSON document to stdout: unchanged for `--json`, converted for `--yaml`.
+    pub(super) fn document(&self, json: impl Display) -> io::Result<()> {
+        let json = json.to_string();
+        let yaml = if self.yaml { serde_json::from_str(&json).ok() } else { None };
+        match yaml.and_then(|value: serde_json::Value| serde_norway::to_string(&value).ok()) {
+            Some(yaml) => self.print(&yaml),
+            None => self.line(json.trim_end()),
+        }
+    }
+
+    /// Prints one of several JSON documents to stdout. In YAML, `---` separates them.
+    pub(super) fn stream_item(&self, json: &str) -> io::Result<()> {
+        if self.yaml {
+            self.line("---")?;
+        }
+        self.document(json)
     }
 
     /// Prints several lines to stdout.

@@ -19,7 +19,7 @@ pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
     let server: ServerView = response.read()?;
     let exit = if server.healthy { Exit::Ok } else { Exit::Unavailable };
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(exit);
     }
     let administration = server.administration.as_ref();

@@ -21,7 +21,7 @@ pub(crate) struct ShowArgs {
 pub(super) async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&path(AGENTS, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         show(cx, &response.read()?)?;
     }

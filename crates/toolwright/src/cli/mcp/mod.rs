@@ -165,7 +165,7 @@ async fn probe(cx: &Context, args: ProbeArgs) -> Result<Exit, Failure> {
 
 fn show(cx: &Context, findings: &ProbeReport) -> Result<(), Failure> {
     if cx.output.json {
-        return Ok(cx.output.line(json!(findings))?);
+        return Ok(cx.output.document(json!(findings))?);
     }
     let server = findings.server.as_deref().unwrap_or("unnamed server");
     cx.output.line(format!("{} (MCP {})", sanitize_line(server), sanitize_line(&findings.protocol_version)))?;

@@ -58,7 +58,7 @@ pub(crate) async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failu
     let unwritable = |error| Failure::Usage(format!("cannot write `{}`: {error}", file.display()));
     std::fs::write(&file, &response.text).map_err(unwritable)?;
     if cx.output.json {
-        cx.output.line(json!({ "run": args.run, "file": file, "bytes": response.text.len() }))?;
+        cx.output.document(json!({ "run": args.run, "file": file, "bytes": response.text.len() }))?;
     } else {
         let written = format!("✓ wrote {} bytes to {}", response.text.len(), file.display());
         cx.output.line(cx.output.out.good(written))?;
@@ -81,7 +81,7 @@ pub(crate) async fn replay(cx: &Context, args: &ReplayArgs) -> Result<Exit, Fail
             ReplayOutcome::Diverged(_, details) => json!({ "identical": false, "divergence": details }),
             ReplayOutcome::Invalid(problem) => json!({ "identical": false, "error": problem }),
         };
-        cx.output.line(line)?;
+        cx.output.document(line)?;
     } else {
         match &outcome {
             ReplayOutcome::Identical(entries) => {
@@ -112,7 +112,7 @@ pub(crate) fn test(cx: &Context, args: &TestArgs) -> Result<Exit, Failure> {
     let failed = results.iter().filter(|(_, outcome)| !matches!(outcome, ReplayOutcome::Identical(_))).count();
     if cx.output.json {
         let item = |(name, outcome): &(String, ReplayOutcome)| json!({ "bundle": name, "identical": outcome.problem().is_none(), "problem": outcome.problem() });
-        cx.output.line(json!({ "items": results.iter().map(item).collect::<Vec<_>>(), "failed": failed }))?;
+        cx.output.document(json!({ "items": results.iter().map(item).collect::<Vec<_>>(), "failed": failed }))?;
     }
     for (name, outcome) in results.iter().filter(|_| !cx.output.json) {
         match outcome.problem() {
@@ -153,7 +153,7 @@ pub(crate) async fn verify(cx: &Context, run: &str) -> Result<Exit, Failure> {
     let response = cx.client.get(&format!("{}/verify", path(RUNS, run)), &[]).await?;
     let found: VerificationView = response.read()?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else if found.intact {
         cx.output.line(cx.output.out.good(format!("✓ {} entries, head {}", found.entries, found.head_hash)))?;
     } else {

@@ -62,14 +62,14 @@ pub(super) async fn run(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
     if response.status == 202 {
         let waiting: AwaitingClientView = response.read()?;
         match cx.output.json {
-            true => cx.output.line(response.text.trim_end())?,
+            true => cx.output.document(response.text.trim_end())?,
             false => envelope::show_waiting(&cx.output, &args.target.reference, &waiting)?,
         }
         return Ok(Exit::Ok);
     }
     let envelope: ToolEnvelope = response.read()?;
     match cx.output.json {
-        true => cx.output.line(response.text.trim_end())?,
+        true => cx.output.document(response.text.trim_end())?,
         false => envelope::show(&cx.output, &envelope)?,
     }
     Ok(if envelope.is_success() { Exit::Ok } else { Exit::Failed })

@@ -27,7 +27,7 @@ pub(super) async fn run(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
     let query: Vec<_> = args.version.into_iter().map(|version| ("version", version)).collect();
     let response = cx.client.get(&path(TOOLS, &args.reference), &query).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         show(cx, &response.read()?)?;
     }
