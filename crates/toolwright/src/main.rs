@@ -48,15 +48,12 @@ fn main() -> ExitCode {
     if let Some(config) = sandbox::worker_config(std::env::args()) {
         return toolwright_sandbox::worker_main(&config, toolwright_sandbox::interpreter_for);
     }
+    cli::complete(self::command);
     let Cli { connection, command } = Cli::parse();
     let Some(command) = command else {
         cli::print_overview(&self::command());
         return ExitCode::SUCCESS;
     };
-    if let TopCommand::Client(cli::Command::Completions(args)) = &command {
-        cli::print_completions(args, self::command());
-        return ExitCode::SUCCESS;
-    }
     // Only the server starts programs of others, so only the server hides its environment. This precedes the runtime,
     // because the process executes itself again.
     let environment = match &command {

@@ -9,6 +9,7 @@ use super::Context;
 use super::client::{BLOBS, parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::follow::pluralize;
 use super::output::write_raw;
 
 /// Subcommands of `blobs`.
@@ -52,7 +53,7 @@ pub(super) async fn run(cx: &Context, BlobsCommand::Get(args): BlobsCommand) -> 
     if cx.output.json {
         cx.output.document(json!({ "id": args.id, "file": file, "bytes": bytes.len() }))?;
     } else {
-        let written = format!("✓ wrote {} bytes to {}", bytes.len(), file.display());
+        let written = format!("✓ wrote {} to {}", pluralize(bytes.len() as u64, "byte"), file.display());
         cx.output.line(cx.output.out.good(written))?;
     }
     Ok(Exit::Ok)

@@ -7,7 +7,7 @@ use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::fields::{self, revision, text};
-use super::output::sanitize;
+use super::output::{sanitize, wrap};
 use super::pages::{List, PageArgs};
 use super::table::Table;
 use super::{Context, apply, delete};
@@ -76,6 +76,6 @@ async fn show(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
     out.line(out.out.good(text(&fragment, "refName")))?;
     fields::print_labeled(out, &[("description", text(&fragment, "description")), ("revision", revision(&fragment))])?;
     let content = fragment.get("content").and_then(Value::as_str).unwrap_or_default();
-    out.line(format!("\n{}", sanitize(content).trim_end()))?;
+    out.line(format!("\n{}", wrap(sanitize(content).trim_end(), out.width, 0)))?;
     Ok(Exit::Ok)
 }

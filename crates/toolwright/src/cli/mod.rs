@@ -8,6 +8,7 @@ mod apply;
 mod approvals;
 mod blobs;
 mod client;
+mod completions;
 mod conversations;
 mod definitions;
 mod delete;
@@ -41,6 +42,9 @@ mod runs;
 mod schema;
 mod secrets;
 mod server;
+mod source_lines;
+mod spinner;
+mod suggest;
 mod table;
 mod time;
 mod tools;
@@ -55,7 +59,9 @@ use std::process::ExitCode;
 use secrecy::SecretString;
 
 use client::ApiClient;
+pub(crate) use completions::complete;
 use exit::Exit;
+use failure::Failure;
 use output::Output;
 
 /// The client commands.
@@ -131,15 +137,18 @@ pub(crate) enum Command {
     /// Show the versions of the client and the server
     Version(version::VersionArgs),
     /// Print a shell completion script
-    Completions(CompletionsArgs),
+    Completions(completions::CompletionsArgs),
 }
+
+/// The server of a client without options.
+const DEFAULT_URL: &str = "http://127.0.0.1:7411";
 
 /// Options of every client command: the server, the credentials and the output format.
 #[derive(clap::Args)]
 #[command(after_long_help = exit::HELP, next_help_heading = "Connection")]
 pub(crate) struct Connection {
     /// URL of the server
-    #[arg(long, global = true, env = "TOOLWRIGHT_URL", default_value = "http://127.0.0.1:7411")]
+    #[arg(long, global = true, env = "TOOLWRIGHT_URL", default_value = DEFAULT_URL)]
     url: String,
     /// API key
     #[arg(long, global = true, env = "TOOLWRIGHT_API_KEY", hide_env_values = true, value_name = "KEY")]
@@ -155,11 +164,18 @@ pub(crate) struct Connection {
     yaml: bool,
 }
 
-/// Arguments of `completions`.
-#[derive(clap::Args)]
-pub(crate) struct CompletionsArgs {
-    /// Shell to generate completions for
-    shell: clap_complete::Shell,
+impl Connection {
+    /// Returns the options that the environment sets, for completions.
+    fn from_environment() -> Self {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            url: variable("TOOLWRIGHT_URL").unwrap_or_else(|| DEFAULT_URL.to_owned()),
+            api_key: variable("TOOLWRIGHT_API_KEY").map(SecretString::from),
+            realm: variable("TOOLWRIGHT_REALM"),
+            json: true,
+            yaml: false,
+        }
+    }
 }
 
 /// The client and the output, shared by all commands.
@@ -203,24 +219,15 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Mcp(args) => Box::pin(mcp::run(&cx, &connection, args)).await,
         Command::Doctor(_) => doctor::run(&cx).await,
         Command::Version(_) => version::run(&cx).await,
-        // `main` handles this command, because it has the complete `clap::Command`.
-        Command::Completions(_) => Ok(Exit::Ok),
+        Command::Completions(args) => completions::print_script(&args).map(|()| Exit::Ok).map_err(Failure::from),
     };
     match ended {
         Ok(exit) => exit.into(),
-        Err(failure) => failure.report(&cx.output).into(),
+        Err(failure) => suggest::explain(&cx.client, failure).await.report(&cx.output).into(),
     }
 }
 
 /// Prints the overview of all commands.
 pub(crate) fn print_overview(command: &clap::Command) {
     output::write_raw(format!("{}\n", overview::text(command)).as_bytes());
-}
-
-/// Prints the completion script of `command`.
-pub(crate) fn print_completions(args: &CompletionsArgs, mut command: clap::Command) {
-    let mut script = Vec::new();
-    let name = command.get_name().to_owned();
-    clap_complete::generate(args.shell, &mut command, name, &mut script);
-    output::write_raw(&script);
 }

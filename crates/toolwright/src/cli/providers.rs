@@ -10,6 +10,7 @@ use super::definitions::{self, Format, ResourceKind};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::fields::{self, revision, text};
+use super::follow::pluralize;
 use super::output::sanitize_line;
 use super::pages::{List, PageArgs};
 use super::table::Table;
@@ -158,7 +159,7 @@ async fn test(cx: &Context, args: &ReferenceArgs) -> Result<Exit, Failure> {
         cx.output.document(response.text.trim_end())?;
     } else {
         let status = test.http_status.map(|status| format!(", HTTP {status}")).unwrap_or_default();
-        let tools = test.tool_count.map(|count| format!(", {count} tools")).unwrap_or_default();
+        let tools = test.tool_count.map(|count| format!(", {}", pluralize(count, "tool"))).unwrap_or_default();
         let (mark, text) = match &test.error {
             None => (cx.output.out.good('✓'), "answered".to_owned()),
             Some(error) => (cx.output.out.bad('✗'), sanitize_line(&error.message)),

@@ -14,6 +14,7 @@ use super::definitions::read_bytes;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::fields::text;
+use super::follow::pluralize;
 use super::input::parse_json_argument;
 use super::output::sanitize_line;
 use super::table::Table;
@@ -214,7 +215,7 @@ async fn delete(cx: &Context, args: DeleteArgs) -> Result<Exit, Failure> {
             true => response.read::<DeletedView>()?.deleted_count,
             false => response.read::<DeletedManyView>()?.deleted_count,
         };
-        cx.output.line(format!("{} deleted    {count} record(s)", cx.output.out.good('✓')))?;
+        cx.output.line(format!("{} deleted    {}", cx.output.out.good('✓'), pluralize(count, "record")))?;
     }
     Ok(Exit::Ok)
 }

@@ -83,7 +83,8 @@ pub(super) async fn run(cx: &Context, args: ApplyArgs, default_kind: Option<Reso
                 show(cx, kind, name, &applied)?;
             }
             // A 401 response would be the same for all definitions, so it stops the command.
-            Err(Failure::Refused(refusal)) if refusal.problem.status != 401 => {
+            Err(Failure::Refused(mut refusal)) if refusal.problem.status != 401 => {
+                refusal.source = Some((definition.location.file.display().to_string(), definition.lines.clone()));
                 results.push(result_item(definition, json!({ "outcome": "failed", "problem": refusal.document() })));
                 let subject = format!("{} {}  {}", kind.noun(), sanitize_line(name), definition.location);
                 exit = exit.or(show_failure(cx, &subject, &Failure::Refused(refusal)));

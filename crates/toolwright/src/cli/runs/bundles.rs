@@ -13,6 +13,7 @@ use crate::cli::Context;
 use crate::cli::client::{RUNS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::follow::pluralize;
 use crate::cli::output::sanitize_line;
 
 /// Arguments of `runs export`.
@@ -60,7 +61,7 @@ pub(crate) async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failu
     if cx.output.json {
         cx.output.document(json!({ "run": args.run, "file": file, "bytes": response.text.len() }))?;
     } else {
-        let written = format!("✓ wrote {} bytes to {}", response.text.len(), file.display());
+        let written = format!("✓ wrote {} to {}", pluralize(response.text.len() as u64, "byte"), file.display());
         cx.output.line(cx.output.out.good(written))?;
     }
     Ok(Exit::Ok)
@@ -85,7 +86,7 @@ pub(crate) async fn replay(cx: &Context, args: &ReplayArgs) -> Result<Exit, Fail
     } else {
         match &outcome {
             ReplayOutcome::Identical(entries) => {
-                cx.output.line(cx.output.out.good(format!("✓ identical: {entries} entries")))?;
+                cx.output.line(cx.output.out.good(format!("✓ identical: {}", pluralize(*entries as u64, "entry"))))?;
             }
             ReplayOutcome::Diverged(text, _) => {
                 cx.output.line(cx.output.out.bad(format!("✗ {}", sanitize_line(text))))?
@@ -155,7 +156,11 @@ pub(crate) async fn verify(cx: &Context, run: &str) -> Result<Exit, Failure> {
     if cx.output.json {
         cx.output.document(response.text.trim_end())?;
     } else if found.intact {
-        cx.output.line(cx.output.out.good(format!("✓ {} entries, head {}", found.entries, found.head_hash)))?;
+        cx.output.line(cx.output.out.good(format!(
+            "✓ {}, head {}",
+            pluralize(found.entries, "entry"),
+            found.head_hash
+        )))?;
     } else {
         let (at, why) = (found.broken_at.unwrap_or_default(), found.why.unwrap_or_default());
         cx.output.line(cx.output.out.bad(format!("✗ entry {at}: {}", sanitize_line(&why))))?;

@@ -9,6 +9,7 @@ use crate::cli::client::{TOOLS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::input::InputArgs;
+use crate::cli::output::sanitize_line;
 
 use super::envelope;
 
@@ -38,6 +39,9 @@ impl Target {
     pub(super) async fn body(&self, cx: &Context) -> Result<Value, Failure> {
         let base = self.input.base()?;
         let tool = if self.input.needs_tool_schema() { self.definition(cx).await } else { None };
+        for message in tool.iter().flat_map(|tool| self.input.unknown_parameters(tool)) {
+            cx.output.note(cx.output.err.warn(format!("! {}", sanitize_line(&message))));
+        }
         let mut body = json!({ "input": self.input.merge_parameters(base, tool.as_ref())? });
         if let (Some(version), Some(fields)) = (&self.version, body.as_object_mut()) {
             fields.insert("version".into(), json!(version));
