@@ -79,8 +79,8 @@ fn entry_lines(entry: &JournalEntryView, paint: Paint) -> Vec<String> {
 /// Returns the last message of the user in the first entry.
 fn last_user_message(body: &Value) -> &str {
     let messages = body.pointer("/spec/request/messages").and_then(Value::as_array);
-    let users = messages.into_iter().flatten().filter(|message| message.get("role") == Some(&Value::from("user")));
-    users.last().and_then(|message| message.get("content")).and_then(Value::as_str).unwrap_or_default()
+    let mut users = messages.into_iter().flatten().filter(|message| message.get("role") == Some(&Value::from("user")));
+    users.next_back().and_then(|message| message.get("content")).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn requested_call(call: &Value, paint: Paint) -> String {
