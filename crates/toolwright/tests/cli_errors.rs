@@ -85,7 +85,7 @@ fn short_form_refuses_unknown_inputs_and_an_address_is_a_network() {
 }
 
 #[test]
-fn version_blobs_and_detached_runs_are_available() {
+fn version_blobs_and_the_overview_are_available() {
     let server = Server::start_without_demo(Vec::new());
     let version = server.run(&["version"]).expect_exit(0).out;
     assert!(version.starts_with("client  ") && version.contains(&format!("  {}\n", server.url)), "{version}");
