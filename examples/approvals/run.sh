@@ -3,7 +3,7 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-toolwright agents apply -f "$here/definitions.yaml"
+toolwright apply -f "$here/definitions.yaml"
 order=$(toolwright --json tools run orders/create -p customerId=cus-1 \
   -p 'items=[{"sku": "KB-200", "quantity": 1, "unitPriceCents": 8900}]' | field output id)
 

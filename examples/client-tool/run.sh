@@ -3,7 +3,7 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-toolwright agents apply -f "$here/definitions.yaml"
+toolwright apply -f "$here/definitions.yaml"
 echo 'the meeting is at ten' >"$scratch/notes.txt"
 
 # `agents run` exits with 8 if the run waits.
@@ -13,7 +13,7 @@ toolwright --json agents run examples/reader "$scratch/notes.txt" >/dev/null 2>&
 run=$(toolwright --json runs list --agent examples/reader --status awaiting_client | field items 0 id)
 
 # The action has the payload that the server prepared from `bodyTemplate`.
-action=$(toolwright --json runs show "$run" | field clientActions 0)
+action=$(toolwright --json runs get "$run" | field clientActions 0)
 call=$(field callId <<<"$action")
 path=$(field preparedPayload open <<<"$action")
 

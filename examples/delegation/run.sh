@@ -3,7 +3,7 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-toolwright agents apply -f "$here/definitions.yaml"
+toolwright apply -f "$here/definitions.yaml"
 toolwright agents run examples/front-desk ord-1002
 
 # The tokens of the delegate also count for the run that called it.

@@ -3,8 +3,8 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-toolwright agents apply -f "$here/../hello_world.gram"
+toolwright apply -f "$here/../hello_world.gram"
 toolwright agents run hello_world_agent Ada
 
-toolwright agents apply -f "$here/../greeter.yaml"
+toolwright apply -f "$here/../greeter.yaml"
 toolwright agents run greeter World --context language=English

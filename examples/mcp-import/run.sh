@@ -4,9 +4,9 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-toolwright tools import mcp --command python3 --arg "$here/server.py" --prefix examples/
+toolwright tools import mcp --command python3 --arg "$here/server.py" --prefix examples/ --apply
 toolwright tools run examples/add -p a=2 -p b=40
 toolwright tools run examples/shout -p text=hello
 
 # A second import changes nothing.
-toolwright tools import mcp --command python3 --arg "$here/server.py" --prefix examples/
+toolwright tools import mcp --command python3 --arg "$here/server.py" --prefix examples/ --apply

@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
 start_peer "$here/peer.py" 0
-sed "s#http://127.0.0.1:8001#$peer_url#" "$here/definitions.yaml" | toolwright tools apply -f -
+sed "s#http://127.0.0.1:8001#$peer_url#" "$here/definitions.yaml" | toolwright apply -f -
 echo client-secret | toolwright secrets set bank-client
 toolwright tools run examples/balance
 toolwright tools run examples/balance

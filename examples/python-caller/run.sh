@@ -3,5 +3,5 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-toolwright agents apply -f "$here/../noter.yaml"
+toolwright apply -f "$here/../noter.yaml"
 python3 "$here/call.py"

@@ -3,7 +3,7 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-toolwright agents apply -f "$here/definitions.yaml"
+toolwright apply -f "$here/definitions.yaml"
 curl -sS --fail-with-body "$TOOLWRIGHT_URL/api/v1/ai/agents/examples%2Fgrader/execute" \
   -H "Authorization: Bearer $TOOLWRIGHT_API_KEY" -H 'Content-Type: application/json' \
   -d '{"userMessage": "The server is down. I restarted it."}' >"$scratch/answer"

@@ -3,7 +3,7 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-toolwright agents apply -f "$here/../noter.yaml"
+toolwright apply -f "$here/../noter.yaml"
 echo '{"type": "module"}' >"$scratch/package.json"
 tsc --strict --target es2022 --module esnext --lib es2022,dom,dom.asynciterable --outDir "$scratch" "$here/call.ts"
 node "$scratch/call.js"

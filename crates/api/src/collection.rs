@@ -27,7 +27,7 @@ use utoipa::openapi::{ContentBuilder, PathItem, Ref, RefOr, Required, ResponseBu
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams, refuse_version_parameter};
+use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams, WriteParams, refuse_version_parameter};
 use crate::list_params::{self, QueryBody};
 use crate::problem::Problem;
 use crate::routes::tools::parse_requirement;
@@ -121,12 +121,12 @@ fn collection_routes<T: Collection>() -> DocumentedRoutes
 where
     T::View: ToSchema + Send,
 {
-    let list_params = ["query", "limit", "cursor", "sort"].map(|name| (name, ParameterIn::Query));
+    let list_params = ["query", "limit", "cursor", "sort", "applySet"].map(|name| (name, ParameterIn::Query));
     let list = operation::<T>(&format!("list{}s", T::SINGULAR), &list_params, None, ("200", Some(page_ref::<T>())))
         .summary(Some("Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."));
     let create = operation::<T>(
         &format!("create{}", T::SINGULAR),
-        &[],
+        &[("applySet", ParameterIn::Query)],
         Some(schema_ref::<T>()),
         ("201", Some(schema_ref::<T::View>())),
     )
@@ -192,7 +192,8 @@ where
             true => "Returns a definition: the requested version, or the highest active one.",
             false => "Returns a definition: the revision whose number is `version`, or the newest one.",
         }));
-    let replace = operation::<T>(&format!("replace{singular}"), &write_params, Some(schema_ref::<T>()), view())
+    let replace_params = [&write_params[..], &[("applySet", ParameterIn::Query)]].concat();
+    let replace = operation::<T>(&format!("replace{singular}"), &replace_params, Some(schema_ref::<T>()), view())
         .summary(Some(match T::KIND.is_versioned() {
             true => "Replaces a definition. A new `version` is added beside the existing ones.",
             false => "Replaces a definition. Earlier revisions remain readable.",
@@ -347,10 +348,10 @@ async fn list<T: Collection>(
 async fn create<T: Collection>(
     State(registry): State<Registry>,
     Caller(session): Caller,
+    QueryParams(params): QueryParams<WriteParams>,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = registry.create::<T>(&session, body, DefinitionSource::Manual).await?;
-    Ok((StatusCode::CREATED, views::saved(saved)))
+    Ok((StatusCode::CREATED, views::saved(registry.create::<T>(&session, body, params.origin()?).await?)))
 }
 
 async fn query<T: Collection>(
@@ -459,11 +460,10 @@ async fn replace<T: Collection>(
     Caller(session): Caller,
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
-    RawQuery(query): RawQuery,
+    QueryParams(params): QueryParams<WriteParams>,
     JsonBody(body): JsonBody<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    refuse_version_parameter(query.as_deref())?;
-    let saved = registry.replace::<T>(&session, &name, revision, body, DefinitionSource::Manual).await?;
+    let saved = registry.replace::<T>(&session, &name, revision, body, params.origin()?).await?;
     Ok(views::saved(saved))
 }
 

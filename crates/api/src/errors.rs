@@ -282,6 +282,7 @@ impl From<RegistryError> for Problem {
             }
             RegistryError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
             RegistryError::Stale { .. } => Problem::new(Code::StaleRevision, text),
+            RegistryError::OtherSet { .. } => Problem::new(Code::OtherApplySet, text),
             RegistryError::HasRecords(_) => Problem::new(Code::TypeInUse, text),
             RegistryError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).with_issues(issues.0),
             RegistryError::List(_) => Problem::new(Code::InvalidRequest, text),

@@ -9,10 +9,12 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, IF_MATCH};
 use axum::http::request::Parts;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toolwright_catalog::Session;
 use toolwright_catalog::identity::KeyWatch;
-use toolwright_types::CorrelationId;
+use toolwright_catalog::registry::WriteOrigin;
+use toolwright_types::{CorrelationId, DefinitionSource, RefName};
 
 use crate::problem::{Code, Problem};
 use crate::request_log::SessionSlot;
@@ -107,6 +109,23 @@ pub(crate) fn refuse_version_parameter(query: Option<&str>) -> Result<(), Proble
             "is not a parameter of a write; name the version in the body. A delete removes all versions",
         )),
         false => Ok(()),
+    }
+}
+
+/// The parameters of a write of a definition.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WriteParams {
+    apply_set: Option<RefName>,
+    version: Option<String>,
+}
+
+impl WriteParams {
+    /// Returns the origin of a definition that a client writes. Refuses the parameter `version`.
+    pub(crate) fn origin(self) -> Result<WriteOrigin, Problem> {
+        refuse_version_parameter(self.version.map(|_| "version"))?;
+        let apply_set = self.apply_set.map(|name| name.to_string());
+        Ok(WriteOrigin { source: DefinitionSource::Manual, apply_set })
     }
 }
 

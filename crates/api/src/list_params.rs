@@ -53,9 +53,10 @@ pub(crate) fn from_query_params(mut parameters: BTreeMap<String, String>) -> Res
     };
     let (cursor, sort) = (parameters.remove("cursor"), parameters.remove("sort"));
     let source = parameters.remove("source").map(|text| source(&text)).transpose()?;
+    let apply_set = parameters.remove("applySet");
     let matching = parse_filter(parameters.remove("query").as_deref())?;
     let query = definition_query(query_param_filters(parameters), limit, cursor.as_deref(), sort.as_deref())?;
-    Ok(DefinitionQuery { source, matching, ..query })
+    Ok(DefinitionQuery { source, apply_set, matching, ..query })
 }
 
 /// Returns the filters in query parameters. The values `true` and `false` are booleans, and all others are strings.
@@ -86,7 +87,7 @@ fn definition_query(
 ) -> Result<DefinitionQuery, Problem> {
     let (limit, cursor) = (self::limit(limit)?, self::cursor(cursor)?);
     let sort = sort.map_or(Ok(DocumentSort::default()), parse_sort)?;
-    Ok(DefinitionQuery { filters, matching: None, source: None, sort, limit, cursor })
+    Ok(DefinitionQuery { filters, matching: None, source: None, apply_set: None, sort, limit, cursor })
 }
 
 /// Parses the query parameter of a list request. The query cannot contain variables. Returns `None` if the query is absent or empty.

@@ -69,6 +69,8 @@ codes! {
     Duplicate = "duplicate", CONFLICT, "It already exists";
     /// The definition was changed since it was read.
     StaleRevision = "stale-revision", PRECONDITION_FAILED, "The definition was changed concurrently";
+    /// Another apply set created the definition.
+    OtherApplySet = "other-apply-set", CONFLICT, "The definition belongs to another apply set";
     /// The record was changed since it was read.
     VersionConflict = "version-conflict", CONFLICT, "The record was changed concurrently";
     /// The type has records.

@@ -19,6 +19,9 @@ pub(crate) struct MetaView {
     id: Option<String>,
     /// The origin of the definition.
     source: DefinitionSource,
+    /// The apply set that created the definition; absent if no set created it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    apply_set: Option<String>,
     /// The number of writes, which is the ETag.
     revision: i64,
     /// SHA-256 of the canonical definition.
@@ -43,6 +46,7 @@ impl MetaView {
         Self {
             id: Some(meta.id),
             source: meta.source,
+            apply_set: meta.apply_set,
             revision: meta.revision,
             content_hash: meta.content_hash,
             created_by: meta.created_by,
@@ -96,6 +100,7 @@ impl ToolView {
         let meta = MetaView {
             id: None,
             source: DefinitionSource::BuiltIn,
+            apply_set: None,
             revision: 1,
             content_hash: tool.content_hash.clone(),
             created_by: "toolwright".into(),

@@ -252,7 +252,11 @@ impl ModelRegistry {
         }
         let endpoint = self.models(realm).endpoint(&config)?;
         if let (UrlSource::Definition, Some(url)) = (endpoint.source, &endpoint.url) {
-            self.0.egress.check_literal(url).map_err(|denied| invalid(denied.to_string()))?;
+            self.0.egress.check_literal(url).map_err(|denied| {
+                // A model has no provider definition, so only the setting of the server can permit the address.
+                let rule = format!("the `baseUrl` of the model is {}, which is not a public address", denied.address);
+                invalid(format!("{rule}; list its network in TOOLWRIGHT_EGRESS_ALLOW to permit it"))
+            })?;
         }
         self.models(realm).build(&config)
     }

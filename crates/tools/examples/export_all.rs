@@ -38,6 +38,7 @@ fn compile(body: Value, library: &Library) -> Result<CompiledTool, Box<dyn Error
         id: definition.ref_name.to_string(),
         ref_name: definition.ref_name.clone(),
         source: DefinitionSource::Manual,
+        apply_set: None,
         revision: 1,
         content_hash: String::new(),
         created_by: String::new(),

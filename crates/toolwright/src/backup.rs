@@ -147,8 +147,7 @@ fn copy_file_if_present(source: &Path, target: &Path) -> anyhow::Result<bool> {
         Err(error) => return Err(error).with_context(|| format!("read `{}`", source.display())),
     };
     let context = || format!("write `{}`", target.display());
-    let mut to =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(target).with_context(context)?;
+    let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target).with_context(context)?;
     io::copy(&mut from, &mut to).with_context(context)?;
     to.sync_all().with_context(context)?;
     Ok(true)

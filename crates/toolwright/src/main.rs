@@ -27,7 +27,7 @@ struct Cli {
     #[command(flatten)]
     connection: cli::Connection,
     #[command(subcommand)]
-    command: TopCommand,
+    command: Option<TopCommand>,
 }
 
 #[derive(Subcommand)]
@@ -46,20 +46,26 @@ fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     result.map_or_else(|error| serve::report(&error), |()| ExitCode::SUCCESS)
 }
 
+/// The complete command line.
+fn command() -> clap::Command {
+    Cli::command()
+}
+
 fn main() -> ExitCode {
     // This must come first, because a sandbox worker can drop its privileges only while the process has a single
     // thread.
     if let Some(config) = sandbox::worker_config(std::env::args()) {
         return toolwright_sandbox::worker_main(&config, toolwright_sandbox::interpreter_for);
     }
-    let parsed = Cli::parse();
-    if let TopCommand::Client(cli::Command::Completions(args)) = &parsed.command {
-        cli::print_completions(args, Cli::command());
+    cli::complete(self::command);
+    let Cli { connection, command } = Cli::parse();
+    let Some(command) = command else {
+        cli::print_overview(&self::command());
         return ExitCode::SUCCESS;
-    }
+    };
     // Only the server starts programs of others, so only the server hides its environment. This precedes the runtime,
     // because the process executes itself again.
-    let environment = match &parsed.command {
+    let environment = match &command {
         TopCommand::Serve(_) => Some(environment::Environment::hide()),
         TopCommand::Backup(_) | TopCommand::Restore(_) | TopCommand::Client(_) => None,
     };
@@ -72,11 +78,11 @@ fn main() -> ExitCode {
         Err(error) => return serve::report(&anyhow::Error::new(error)),
     };
     runtime.block_on(async {
-        match parsed.command {
+        match command {
             TopCommand::Serve(args) => exit_code(serve::run(args, environment.unwrap_or_default()).await),
             TopCommand::Backup(args) => exit_code(backup::back_up(args).await),
             TopCommand::Restore(args) => exit_code(backup::restore(args).await),
-            TopCommand::Client(command) => cli::run(parsed.connection, command).await,
+            TopCommand::Client(command) => cli::run(connection, command).await,
         }
     })
 }

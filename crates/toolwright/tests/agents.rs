@@ -107,7 +107,7 @@ fn reference_with_a_version_is_accepted_by_every_command() {
     for number in ["1.0.0", "2.0.0"] {
         server.run_with_stdin(&["agents", "apply", "-f", "-"], &version(number)).expect_exit(0);
     }
-    assert_eq!(server.run(&["agents", "show", "ver@^1", "--json"]).expect_exit(0).json()["version"], "1.0.0");
+    assert_eq!(server.run(&["agents", "get", "ver@^1", "--json"]).expect_exit(0).json()["version"], "1.0.0");
     assert_eq!(server.run(&["agents", "export", "ver@^1"]).expect_exit(0).json()["version"], "1.0.0");
     assert!(server.run(&["agents", "export", "ver@^1", "--gram"]).expect_exit(0).out.contains("Prompt 1.0.0."));
     let versions = server.run(&["agents", "versions", "ver@^1", "--json"]).expect_exit(0).json();
@@ -119,11 +119,11 @@ fn reference_with_a_version_is_accepted_by_every_command() {
         (&run["responseText"], &run["agentVersion"]),
         (&serde_json::json!("I am 1.0.0"), &serde_json::json!("1.0.0"))
     );
-    let shown = server.run(&["runs", "show", run["runId"].as_str().unwrap()]).expect_exit(0).out;
+    let shown = server.run(&["runs", "get", run["runId"].as_str().unwrap()]).expect_exit(0).out;
     assert!(shown.contains("ver@1.0.0"), "{shown}");
     let chat = server.run_with_stdin(&["agents", "chat", "ver@^1"], "hi\n").expect_exit(0);
     assert!(chat.out.contains("I am 1.0.0"), "{}", chat.out);
-    for command in [["agents", "show", "ver@^3"], ["agents", "export", "ver@^3"], ["agents", "chat", "ver@^3"]] {
+    for command in [["agents", "get", "ver@^3"], ["agents", "export", "ver@^3"], ["agents", "chat", "ver@^3"]] {
         let error = server.run(&command).err;
         assert!(
             error.contains("agent `ver` has no version that matches `^3`; it has 2.0.0, 1.0.0"),
@@ -159,7 +159,7 @@ fn agent_definitions_can_be_applied_listed_shown_and_deleted() {
     crm/assistant  scripted/rules  enabled  Knows deals.
     order-desk     server default  enabled  Answers questions about customers and orders from the records kept here.
     ");
-    assert_output!(server.run(&["agents", "show", AGENT]).expect_exit(0).out, @"
+    assert_output!(server.run(&["agents", "get", AGENT]).expect_exit(0).out, @"
     crm/assistant
     Knows deals.
 
@@ -173,7 +173,7 @@ fn agent_definitions_can_be_applied_listed_shown_and_deleted() {
     ");
     let tools = server.run(&["agents", "tools", AGENT, "--message", "move a deal"]).expect_exit(0).out;
     assert!(tools.starts_with("NAME") && tools.contains("hubspot/update-deal"), "{tools}");
-    assert_output!(server.run(&["fragments", "show", "manners"]).expect_exit(0).out, @"
+    assert_output!(server.run(&["fragments", "get", "manners"]).expect_exit(0).out, @"
     manners
     revision  1, MINUTE by admin
 
@@ -186,7 +186,7 @@ fn agent_definitions_can_be_applied_listed_shown_and_deleted() {
 
     assert_eq!(server.run(&["agents", "delete", AGENT]).expect_exit(0).out, "✓ deleted    crm/assistant\n");
     server.run(&["fragments", "delete", "manners"]).expect_exit(0);
-    server.run(&["agents", "show", AGENT]).expect_exit(3);
+    server.run(&["agents", "get", AGENT]).expect_exit(3);
     server.run(&["agents", "run", AGENT, "hello"]).expect_exit(3);
     server.run(&["agents", "chat", AGENT]).expect_exit(3);
 }
@@ -249,7 +249,7 @@ fn write_that_requires_approval_waits_until_it_is_approved_denied_or_edited() {
     ✓ COMPLETED  3 model calls · 2 tool calls · TOKENS
       RUN  CONVERSATION
     ");
-    assert_output!(server.run(&["runs", "show", &run]).expect_exit(0).out, @r#"
+    assert_output!(server.run(&["runs", "get", &run]).expect_exit(0).out, @r#"
     agent         crm/assistant@1.0.0
     conversation  CONVERSATION
     started       MINUTE
@@ -311,12 +311,12 @@ fn approval_of_a_delegate_is_decided_while_its_caller_is_followed() {
     let [child, call] = hint.split(['`', ' ']).take(2).collect::<Vec<_>>()[..] else { panic!("{hint}") };
     let boss = waiting.out.split_whitespace().rfind(|word| word.starts_with("run_")).unwrap();
     assert_ne!(child, boss, "the decision is sent to the run of the delegate");
-    let shown = server.run(&["runs", "show", boss]).expect_exit(0).out;
+    let shown = server.run(&["runs", "get", boss]).expect_exit(0).out;
     assert!(shown.contains(&format!("… crm/assistant  {child}  AWAITING_APPROVAL")), "{shown}");
     assert!(shown.contains(&format!("requires approval in {child}")), "{shown}");
     let listed = server.run(&["approvals", "list"]).expect_exit(0).out;
     assert!(listed.contains(child) && listed.contains(boss), "{listed}");
-    let compared = server.run(&["approvals", "show", child, call]).expect_exit(0).out;
+    let compared = server.run(&["approvals", "get", child, call]).expect_exit(0).out;
     assert!(compared.contains("root run") && compared.contains("last approved"), "{compared}");
 
     server.run(&["runs", "approve", child, call]).expect_exit(0);
@@ -324,7 +324,7 @@ fn approval_of_a_delegate_is_decided_while_its_caller_is_followed() {
     assert_eq!(decided.matches("approved  admin").count(), 2, "{decided}");
     let effects = server.run(&["effects", "list", "--outcome", "done", "--run", child, "--json"]).expect_exit(0).json();
     let effect = effects["items"][0]["id"].as_str().unwrap();
-    let shown = server.run(&["effects", "show", effect]).expect_exit(0).out;
+    let shown = server.run(&["effects", "get", effect]).expect_exit(0).out;
     assert!(shown.contains("hubspot/update-deal@") && shown.contains("approved by  admin"), "{shown}");
     assert!(server.run(&["effects", "list"]).expect_exit(0).out.contains(effect));
     server.run(&["effects", "resolve", effect, "--outcome", "failed"]).expect_exit(5);
@@ -351,7 +351,7 @@ fn journal_tree_and_details_of_a_run_are_printed_with_whole_ids() {
     assert_eq!(ended["items"].as_array().unwrap().len(), 2);
     assert_eq!(ended["items"][1]["callId"], json!(call));
 
-    let shown = server.run(&["runs", "show", &run, "-v"]).expect_exit(0).out;
+    let shown = server.run(&["runs", "get", &run, "-v"]).expect_exit(0).out;
     for text in [
         "user\n      mark it as won",
         "Let me look at the deal first.",
@@ -441,13 +441,13 @@ fn each_line_typed_in_a_chat_is_a_message_a_decision_or_a_command() {
         server.run(&["conversations", "rename", id, "Deals"]).expect_exit(0).out,
         format!("✓ renamed    {id}\n")
     );
-    let shown = server.run(&["conversations", "show", id]).expect_exit(0).out;
+    let shown = server.run(&["conversations", "get", id]).expect_exit(0).out;
     assert!(shown.contains("title         Deals\n") && shown.contains("Fine, I leave deal 101"), "{shown}");
     let more = ["agents", "chat", AGENT, "--conversation", id, "--context", "team=sales"];
     assert!(server.run_with_stdin(&more, "/history\n/help\n").expect_exit(0).out.contains("mark it as won"));
     server.run(&["agents", "chat", AGENT, "--json"]).expect_exit(2);
     server.run(&["conversations", "delete", id]).expect_exit(0);
-    server.run(&["conversations", "show", id]).expect_exit(3);
+    server.run(&["conversations", "get", id]).expect_exit(3);
 }
 
 #[test]
@@ -477,7 +477,7 @@ fn ctrl_c_ends_the_runs_watch_command_but_not_the_run() {
     interrupt(&child);
     let ended = CommandOutput::wait(&args, child).expect_exit(130);
     assert_eq!(ended.err, "");
-    assert_eq!(server.run(&["runs", "show", &run, "--json"]).expect_exit(0).json()["status"], "AWAITING_APPROVAL");
+    assert_eq!(server.run(&["runs", "get", &run, "--json"]).expect_exit(0).json()["status"], "AWAITING_APPROVAL");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -79,8 +79,7 @@ async fn damaged_backup_is_not_restored() {
     let (server, _) = server_with_data().await;
     let folder = server.folder.path().to_owned();
     let (data, backup, target) = (folder.join("data"), folder.join("backup"), folder.join("restored"));
-    let (data, backup_name, target_name) =
-        (data.to_str().unwrap(), backup.to_str().unwrap(), target.to_str().unwrap());
+    let (data, backup_name, target_name) = (data.to_str().unwrap(), backup.to_str().unwrap(), target.to_str().unwrap());
     server.run(&["backup", backup_name, "--data", data]).expect_exit(0);
     let database = backup.join("toolwright.db");
     let mut bytes = std::fs::read(&database).unwrap();

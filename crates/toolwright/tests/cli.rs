@@ -202,7 +202,7 @@ fn apply_skips_an_invalid_definition_and_aborts_on_an_unrecognized_document() {
     write(&folder, "good.json", r#"{ "refName": "good", "toolType": "FUNCTION", "invocation": { "path": "echo" } }"#);
     let rejected = server.run(&apply).expect_exit(6);
     assert_eq!(rejected.out, "✓ created    tool good\n");
-    assert!(rejected.err.contains("tool bad") && rejected.err.contains("bad.json (document 1)"), "{}", rejected.err);
+    assert!(rejected.err.contains("tool bad") && rejected.err.contains("bad.json:1"), "{}", rejected.err);
     assert!(
         rejected.err.contains("nonsense") && rejected.err.contains("error[invalid-definition]"),
         "{}",
@@ -211,7 +211,7 @@ fn apply_skips_an_invalid_definition_and_aborts_on_an_unrecognized_document() {
 
     write(&folder, "later.yml", "refName: later\ntoolType: FUNCTION\ninvocation: { path: echo }\n---\nrefName: what\n");
     let unreadable = server.run(&apply).expect_exit(6);
-    assert!(unreadable.err.contains("later.yml (document 2)"), "{}", unreadable.err);
+    assert!(unreadable.err.contains("later.yml:5"), "{}", unreadable.err);
     assert_eq!(unreadable.out, "");
     server.run(&["tools", "get", "later"]).expect_exit(3);
 }
@@ -233,9 +233,9 @@ fn secret_values_are_never_printed() {
 
     let listed = server.run(&["secrets", "list"]).expect_exit(0);
     assert!(listed.out.contains("shop-token") && !listed.out.contains(value), "{}", listed.out);
-    server.run(&["secrets", "remove", "shop-token"]).expect_exit(0);
-    server.run(&["secrets", "remove", "shop-token"]).expect_exit(3);
-    server.run(&["secrets", "remove", "shop-token", "--scope", "user"]).expect_exit(0);
+    server.run(&["secrets", "delete", "shop-token"]).expect_exit(0);
+    server.run(&["secrets", "delete", "shop-token"]).expect_exit(3);
+    server.run(&["secrets", "delete", "shop-token", "--scope", "user"]).expect_exit(0);
 }
 
 #[test]
@@ -269,12 +269,34 @@ fn created_api_key_is_the_only_output_and_authenticates_until_revoked() {
 }
 
 #[test]
-fn completion_scripts_of_all_shells_contain_commands_and_subcommands() {
+fn completions_of_every_shell_register_the_program() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = Command::new(BINARY).args(["completions", shell]).output().unwrap();
         let script = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && script.contains("serve") && script.contains("validate"), "{shell}");
+        assert!(output.status.success() && script.contains("COMPLETE") && script.contains("toolwright"), "{shell}");
     }
+}
+
+#[test]
+fn completions_know_commands_and_the_names_on_the_server() {
+    let server = Server::start();
+    let complete = |url: &str, words: &[&str]| {
+        let output = Command::new(BINARY)
+            .args(["--", "toolwright"])
+            .args(words)
+            .env("COMPLETE", "fish")
+            .env("TOOLWRIGHT_URL", url)
+            .env("TOOLWRIGHT_API_KEY", support::ADMIN_KEY)
+            .output()
+            .unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(complete(&server.url, &["pro"]).contains("prompt-fragments"));
+    let tools = complete(&server.url, &["tools", "run", "hubspot/g"]);
+    assert!(tools.contains("hubspot/get-deal") && !tools.contains("orders/get"), "{tools}");
+    assert!(complete(&server.url, &["agents", "delete", "assistant", "as"]).contains("assistant"));
+    assert_eq!(complete("http://127.0.0.1:1", &["tools", "run", "hub"]), "");
 }
 
 fn write(folder: &Path, name: &str, text: &str) {
@@ -292,14 +314,15 @@ fn openapi_document_is_imported_as_tools() {
     std::fs::write(&file, document).unwrap();
     let file = file.to_str().unwrap();
 
-    let dry_run = server.run(&["tools", "import", "openapi", file, "--dry-run"]).expect_exit(0);
+    let dry_run = server.run(&["tools", "import", "openapi", file]).expect_exit(0);
     assert!(
-        dry_run.out.contains("+ imported   shop/listPets") && dry_run.out.contains("(nothing was written)"),
+        dry_run.out.contains("+ imported   shop/listPets")
+            && dry_run.out.contains("(nothing was written; use --apply to write)"),
         "{}",
         dry_run.out
     );
     server.run(&["tools", "get", "shop/listPets"]).expect_exit(3);
-    let done = server.run(&["tools", "import", "openapi", file, "--provider", "pets"]).expect_exit(0);
+    let done = server.run(&["tools", "import", "openapi", file, "--provider", "pets", "--apply"]).expect_exit(0);
     assert!(done.out.ends_with("1 imported, 0 updated, 0 unchanged, 1 skipped\n"), "{}", done.out);
     assert!(
         done.out.contains("- skipped    POST /pets: the request body must be JSON or a form, got image/png"),

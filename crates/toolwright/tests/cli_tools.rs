@@ -122,10 +122,15 @@ fn tools_of_an_mcp_server_are_imported() {
     let server = Server::start_with_env(vec![("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8".into())]);
     let peer = Server::start_with_flags(&["--mcp-fixtures"]);
     let url = format!("{}/mcp", peer.url);
-    let imported = server.run(&["tools", "import", "mcp", &url, "--prefix", "peer/"]).expect_exit(0);
+    let preview = server.run(&["tools", "import", "mcp", &url, "--prefix", "peer/"]).expect_exit(0);
+    assert!(preview.out.contains("+ imported   peer/") && preview.out.contains("use --apply"), "{}", preview.out);
+    assert!(!server.run(&["tools", "list", "--all"]).expect_exit(0).out.contains("peer/"));
+    server.run(&["providers", "list"]).expect_exit(0);
+    let imported = server.run(&["tools", "import", "mcp", &url, "--prefix", "peer/", "--apply"]).expect_exit(0);
     assert!(imported.out.contains("= provider   provider mcp-127.0.0.1-"), "{}", imported.out);
     assert!(imported.out.contains("+ imported   peer/"), "{}", imported.out);
-    let again = server.run(&["tools", "import", "mcp", &url, "--prefix", "peer/", "--json"]).expect_exit(0).json();
+    let again =
+        server.run(&["tools", "import", "mcp", &url, "--prefix", "peer/", "--apply", "--json"]).expect_exit(0).json();
     assert_eq!(again["imported"], json!([]), "{again}");
 
     for args in [&["tools", "import", "mcp"][..], &["tools", "import", "mcp", &url, "--command", "x"]] {

@@ -200,7 +200,7 @@ fn applying_exported_gram_definitions_changes_nothing() {
     let again = server.run(&apply).expect_exit(0);
     assert!(again.out.lines().all(|line| line.starts_with("= unchanged")), "{}", again.out);
     assert_eq!(
-        server.run(&["agents", "show", "desk", "--json"]).expect_exit(0).json()["toolRefs"],
+        server.run(&["agents", "get", "desk", "--json"]).expect_exit(0).json()["toolRefs"],
         json!(["lookUp", "calculator"])
     );
 
@@ -318,7 +318,7 @@ fn hello_world_agent_returns_the_same_response_over_cli_rust_and_rest() {
     assert_eq!(comparable(by_cli.clone()), expected);
     assert_eq!(comparable(by_rust.clone()), expected);
 
-    let shown = server.run(&["runs", "show", by_cli["runId"].as_str().unwrap(), "--gram"]).expect_exit(0).out;
+    let shown = server.run(&["runs", "get", by_cli["runId"].as_str().unwrap(), "--gram"]).expect_exit(0).out;
     let gram = r#"[:AgentResponse {content: "The tool says: \"Hello, World! Nice to meet you.\""} |
   (:ToolInvocation {
     args: json`{"personName":"World"}`,

@@ -87,7 +87,7 @@ fn runs_replay_command_with_another_tool_prints_the_differences() {
     );
     let replayed = server.run(&["runs", "replay", file, "--with", "look=glass", "--json"]).expect_exit(1).json();
     assert_eq!(replayed["replayOf"], run);
-    let shown = server.run(&["runs", "show", replayed["runId"].as_str().unwrap()]).expect_exit(0).out;
+    let shown = server.run(&["runs", "get", replayed["runId"].as_str().unwrap()]).expect_exit(0).out;
     assert!(shown.contains("✓ note  captured  saw=\"the sky, closer\""), "{shown}");
     let wrong = server.run(&["runs", "replay", file, "--with", "look@9.0.0"]).expect_exit(6);
     assert!(wrong.err.contains("there is no tool `look@9.0.0`"), "{}", wrong.err);
@@ -115,8 +115,8 @@ fn cli_trials_run_compares_two_libraries() {
     }
     assert!(result.err.contains("started") && result.err.contains("95 %"), "{}", result.err);
     let trial = result.out.split_whitespace().next().unwrap();
-    assert_eq!(server.run(&["trials", "show", trial, "--json"]).expect_exit(0).json()["b"]["completed"], 4);
-    assert!(server.run(&["trials", "show", trial]).expect_exit(0).out.contains("glass"));
+    assert_eq!(server.run(&["trials", "get", trial, "--json"]).expect_exit(0).json()["b"]["completed"], 4);
+    assert!(server.run(&["trials", "get", trial]).expect_exit(0).out.contains("glass"));
     let runs = server.run(&["runs", "list", "--all", "--json"]).expect_exit(0).json();
     assert!(runs["items"].as_array().unwrap().iter().all(|run| run["trial"]["kind"] == "compare"));
 
@@ -156,7 +156,7 @@ fn invalid_trial_is_rejected_with_a_reason() {
     run_trial("default", "look=").expect_exit(2);
     server.run(&["trials", "run", "scout", "--a", "default", "--b", "glass"]).expect_exit(2);
     server.run(&["trials", "run", "nobody", "--a", "default", "--b", "glass", "--inputs", path]).expect_exit(3);
-    server.run(&["trials", "show", "trial_00000000000000000000000000"]).expect_exit(3);
+    server.run(&["trials", "get", "trial_00000000000000000000000000"]).expect_exit(3);
     server.run(&["trials", "report", "nobody"]).expect_exit(3);
 }
 

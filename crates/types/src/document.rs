@@ -6,7 +6,8 @@ use crate::{DefinitionSource, DocumentId, RefName, Timestamp};
 
 /// Fields that the server manages. Requests may contain them, but the server ignores them. A client can therefore read
 /// a definition, change it and send it back.
-pub const MANAGED_FIELDS: [&str; 13] = [
+pub const MANAGED_FIELDS: [&str; 14] = [
+    "applySet",
     "audit",
     "id",
     "revision",
@@ -76,6 +77,9 @@ pub struct DocumentMeta {
     pub ref_name: RefName,
     /// The origin of the definition.
     pub source: DefinitionSource,
+    /// The apply set that created the definition. `None` if no set created it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apply_set: Option<String>,
     /// The number of writes so far. It is also the ETag.
     pub revision: i64,
     /// SHA-256 of the canonical body.
@@ -107,6 +111,7 @@ impl<T> Document<T> {
             id: String::new(),
             ref_name,
             source: DefinitionSource::Manual,
+            apply_set: None,
             revision: 0,
             content_hash: String::new(),
             created_by: String::new(),

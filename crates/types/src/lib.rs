@@ -16,6 +16,7 @@ pub mod json;
 mod message;
 mod money;
 mod name;
+mod network;
 mod nullable;
 mod pin;
 mod provider;
@@ -48,6 +49,7 @@ pub use message::{
 };
 pub use money::round_usd;
 pub use name::{InvalidRefName, RefName};
+pub use network::{null_or_networks, parse_network};
 pub use nullable::null_as_default;
 pub use pin::{InvalidSelector, OnMissing, PinnedHandle, SelectionStrategy, Selector};
 pub use provider::{

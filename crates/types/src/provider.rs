@@ -43,8 +43,8 @@ pub struct ToolProviderConfig {
     /// Whether the tools of this provider can be called.
     #[serde(default = "default_true", deserialize_with = "null_as_true")]
     pub enabled: bool,
-    /// Private networks that the tools of this provider may reach, as CIDRs.
-    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    /// Private networks that the tools of this provider may reach, as CIDRs or single addresses.
+    #[serde(default, deserialize_with = "crate::null_or_networks", skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub egress_allow: Vec<IpNet>,
 

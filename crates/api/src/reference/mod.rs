@@ -17,7 +17,10 @@ const STYLE: &str = include_str!("style.css");
 /// The headers of the page. No content of definitions is on it, but a page without scripts should not allow any.
 pub(crate) const HEADERS: [(&str, &str); 2] = [
     ("content-type", "text/html; charset=utf-8"),
-    ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"),
+    (
+        "content-security-policy",
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    ),
 ];
 
 /// One operation of the document.

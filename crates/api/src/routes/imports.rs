@@ -86,7 +86,7 @@ pub(crate) struct GrpcImportBody {
     #[serde(default)]
     descriptor_set: Option<String>,
     /// The private networks that the provider may access, if it is created.
-    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
+    #[serde(default, deserialize_with = "toolwright_types::null_or_networks")]
     #[schema(value_type = Vec<String>)]
     egress_allow: Vec<IpNet>,
     /// The full names of the services to import. Default: all services.

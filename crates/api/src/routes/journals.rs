@@ -215,7 +215,9 @@ pub(crate) async fn replay(
         .next()
         .is_some_and(|content_type| content_type.trim().eq_ignore_ascii_case("application/json"))
     {
-        return Ok(Json(ReplayResponse::Trial(replay_with(&agents, &session, parse_json(&body)?).await?)));
+        // The future is boxed, because it is large.
+        let trial = Box::pin(replay_with(&agents, &session, parse_json(&body)?)).await?;
+        return Ok(Json(ReplayResponse::Trial(trial)));
     }
     Ok(Json(ReplayResponse::Bundle(replay_bundle(&body)?)))
 }

@@ -35,6 +35,9 @@ pub(crate) struct McpImportBody {
     /// The prefix of tool names. Default: no prefix.
     #[serde(default)]
     prefix: Option<String>,
+    /// Whether to return what an import would create, without writing it.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 /// The result of an import.
@@ -47,6 +50,9 @@ pub struct McpImportView {
     pub imported: Vec<McpToolView>,
     /// The tools that were not imported.
     pub skipped: Vec<McpSkippedView>,
+    /// Whether nothing was written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
 /// The name of a tool.
@@ -106,7 +112,9 @@ pub(crate) async fn import(
     Caller(session): Caller,
     JsonBody(body): JsonBody<McpImportBody>,
 ) -> Result<Json<McpImportView>, Problem> {
-    Ok(Json(imports.import(&session, body.source()?).await?.into()))
+    let dry_run = body.dry_run;
+    let report = imports.import(&session, body.source()?, dry_run).await?;
+    Ok(Json(McpImportView { dry_run, ..report.into() }))
 }
 
 /// Discovers the tools of a provider's server: imports new tools, and reports changed and missing ones.
@@ -199,6 +207,7 @@ impl From<McpImportReport> for McpImportView {
             provider_ref: imported.provider,
             imported: tool_views(imported.imported),
             skipped: imported.skipped.into_iter().map(skipped).collect(),
+            dry_run: false,
         }
     }
 }

@@ -11,6 +11,7 @@ mod administration;
 mod agent_definitions;
 mod agents;
 mod api_records;
+mod apply_sets;
 mod approval_lists;
 mod bad_input;
 mod calls;

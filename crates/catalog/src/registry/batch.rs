@@ -5,7 +5,7 @@ use toolwright_authz::{Action, Resource};
 use toolwright_store::{BatchError, BatchWrite, CreateError, NewRevision, ReplaceError};
 use toolwright_types::{DefinitionSource, Document, RefName, TypeDefinition};
 
-use super::{Definition, Registry, RegistryError, invalid, new_revision};
+use super::{Definition, Registry, RegistryError, invalid, new_revision, other_set};
 use crate::access::{Denied, Session};
 
 /// Definitions that are written in one transaction.
@@ -31,7 +31,7 @@ impl Registry {
         definition: &T,
         source: DefinitionSource,
     ) -> Result<NewRevision, RegistryError> {
-        let new = new_revision(definition, source)?;
+        let new = new_revision(definition, source.into())?;
         new.check().map_err(|error| invalid("", error.to_string()))?;
         Ok(new)
     }
@@ -111,6 +111,7 @@ fn batch_error(error: BatchError) -> RegistryError {
         BatchError::Create { source: CreateError::Duplicate(name), .. } => duplicate(name),
         BatchError::Replace { source: ReplaceError::Duplicate(name), .. } => duplicate(name),
         BatchError::Replace { source: ReplaceError::Stale { current }, .. } => RegistryError::Stale { current },
+        BatchError::Replace { name, source: ReplaceError::OtherSet(set) } => other_set(name.as_str(), set),
         BatchError::Replace { name, source: ReplaceError::NotFound } => {
             RegistryError::NotFound { kind: "definition", reference: name.to_string(), realm: "this realm".to_owned() }
         }

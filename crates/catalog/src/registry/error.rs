@@ -59,6 +59,14 @@ pub enum RegistryError {
         /// The current revision.
         current: i64,
     },
+    /// Another apply set created the definition.
+    #[error("`{reference}` belongs to the apply set `{set}`; apply it with that set, or delete it first")]
+    OtherSet {
+        /// The name of the definition.
+        reference: String,
+        /// The set that created it.
+        set: String,
+    },
     /// The definition is not valid.
     #[error("the definition is not valid{}", summary(.0))]
     Invalid(Issues),

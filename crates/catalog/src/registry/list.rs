@@ -28,6 +28,8 @@ pub struct DefinitionQuery {
     pub matching: Option<Filter>,
     /// The source of the definitions, such as `MANUAL`. `None` matches every source.
     pub source: Option<DefinitionSource>,
+    /// The apply set that created the definitions. `None` matches every definition.
+    pub apply_set: Option<String>,
     /// The sort order.
     pub sort: DocumentSort,
     /// The number of definitions per page, at most 1000.
@@ -43,9 +45,10 @@ impl Registry {
         session: &Session,
         query: DefinitionQuery,
     ) -> Result<DefinitionPage<T>, RegistryError> {
-        let DefinitionQuery { filters, matching, source, sort, limit, cursor } = query;
+        let DefinitionQuery { filters, matching, source, apply_set, sort, limit, cursor } = query;
         let page_size = usize::try_from(limit.clamp(1, 1000)).unwrap_or(1);
-        let mut query = ListQuery { filters, matching, source, sort, limit: limit.saturating_add(1), cursor };
+        let mut query =
+            ListQuery { filters, matching, source, apply_set, sort, limit: limit.saturating_add(1), cursor };
         let mut items: Vec<Document<T>> = Vec::new();
         loop {
             let page = self.store.definitions(&session.realm).list(T::KIND, &query).await.map_err(list_error)?;

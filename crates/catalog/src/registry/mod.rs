@@ -8,6 +8,7 @@ mod entity_type;
 mod error;
 mod hooks;
 mod list;
+mod origin;
 mod parse;
 mod revisions;
 mod signature;
@@ -30,6 +31,7 @@ pub use definition::{Definition, ValidationContext, WrittenNames, security_uri_i
 pub use error::RegistryError;
 pub use hooks::TypeHooks;
 pub use list::{DefinitionPage, DefinitionQuery};
+pub use origin::WriteOrigin;
 pub use parse::{json_pointer, merge_patch};
 pub use uses::{Use, Uses};
 pub(crate) use uses::{record_tools, referenced_tools};
@@ -106,13 +108,14 @@ impl Registry {
         &self,
         session: &Session,
         body: Value,
-        source: DefinitionSource,
+        origin: impl Into<WriteOrigin> + Send,
     ) -> Result<SavedDefinition<T>, RegistryError> {
+        let origin = origin.into();
         let mut definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
         definition.infer_omitted_fields(&self.catalog);
         self.may_write(session, &definition)?;
         let warnings = self.check(&session.realm, &definition).await?;
-        let new = new_revision(&definition, source)?;
+        let new = new_revision(&definition, origin)?;
         let by = session.principal.name.as_str();
         let created = self.store.definitions(&session.realm).create(T::KIND, new, by).await;
         let written = created.map_err(|error| match error {
@@ -159,11 +162,12 @@ impl Registry {
         reference: &str,
         expected: Option<i64>,
         body: Value,
-        source: DefinitionSource,
+        origin: impl Into<WriteOrigin> + Send,
     ) -> Result<SavedDefinition<T>, RegistryError> {
+        let origin = origin.into();
         let current = self.get::<T>(session, reference, None).await?;
         let definition: T = parse::replacement(body, &current.body).map_err(RegistryError::Invalid)?;
-        self.write(session, &current, expected, definition, source).await
+        self.write(session, &current, expected, definition, origin).await
     }
 
     /// Applies a JSON merge patch (RFC 7396) to the version that the patch contains, which must exist. Without a
@@ -214,7 +218,7 @@ impl Registry {
             DefinitionSource::OpenapiImported if T::KIND == DocumentKind::Type => DefinitionSource::Manual,
             other => other,
         };
-        self.write(session, &current, expected, definition, source).await
+        self.write(session, &current, expected, definition, source.into()).await
     }
 
     /// Deletes a definition with all its versions. Returns a warning if other definitions use it.
@@ -354,7 +358,7 @@ impl Registry {
         current: &Document<T>,
         expected: Option<i64>,
         mut definition: T,
-        source: DefinitionSource,
+        origin: WriteOrigin,
     ) -> Result<SavedDefinition<T>, RegistryError> {
         definition.infer_omitted_fields(&self.catalog);
         // The session needs the permission for the old and the new definition. Otherwise it could move a tool that it
@@ -362,13 +366,14 @@ impl Registry {
         self.access.require(session, Action::Write, current.body.resource())?;
         self.may_write(session, &definition)?;
         let warnings = self.check(&session.realm, &definition).await?;
-        let new = new_revision(&definition, source)?;
+        let new = new_revision(&definition, origin)?;
         let target = DocumentRef::Id(current.meta.id.clone());
         let by = session.principal.name.as_str();
         let replaced = self.store.definitions(&session.realm).replace(T::KIND, &target, expected, new, by).await;
         let written = replaced.map_err(|error| match error {
             ReplaceError::NotFound => not_found::<T>(session, current.meta.ref_name.as_str()),
             ReplaceError::Stale { current } => RegistryError::Stale { current },
+            ReplaceError::OtherSet(set) => other_set(current.meta.ref_name.as_str(), set),
             ReplaceError::Duplicate(name) => RegistryError::Duplicate { kind: T::NOUN, reference: name.to_string() },
             ReplaceError::NameIsId(_) => invalid("/refName", error.to_string()),
             ReplaceError::Body(inner) => invalid("", inner.to_string()),
@@ -445,12 +450,13 @@ impl Registry {
     }
 }
 
-fn new_revision<T: Definition>(definition: &T, source: DefinitionSource) -> Result<NewRevision, RegistryError> {
+fn new_revision<T: Definition>(definition: &T, origin: WriteOrigin) -> Result<NewRevision, RegistryError> {
     Ok(NewRevision {
         ref_name: definition.ref_name().clone(),
         version: definition.version().cloned(),
         active: definition.is_active(),
-        source,
+        source: origin.source,
+        apply_set: origin.apply_set,
         body: serde_json::to_value(definition).map_err(|error| invalid("", error.to_string()))?,
     })
 }
@@ -461,6 +467,10 @@ fn with_body<T>(written: Document<Value>, definition: T) -> Document<T> {
 
 fn not_found<T: Definition>(session: &Session, reference: &str) -> RegistryError {
     RegistryError::NotFound { kind: T::NOUN, reference: reference.to_owned(), realm: session.realm.name.to_string() }
+}
+
+fn other_set(reference: &str, set: String) -> RegistryError {
+    RegistryError::OtherSet { reference: reference.to_owned(), set }
 }
 
 fn invalid(path: &str, message: String) -> RegistryError {

@@ -6,6 +6,9 @@ use toolwright_types::MANAGED_FIELDS;
 
 use super::Definition;
 
+/// The maximum number of mistakes that are reported.
+const MAX_ISSUES: usize = 50;
+
 /// Parses a new definition. If `refName` is missing, `name` is used.
 pub(super) fn definition<T: Definition>(mut body: Value) -> Result<T, Issues> {
     if let Value::Object(fields) = &mut body
@@ -72,8 +75,48 @@ fn read<T: Definition>(mut body: Value) -> Result<T, Issues> {
         _ => return Err(issue("", format!("a {} must be a JSON object", T::NOUN))),
     }
     reject_arrays_for_objects(&body)?;
-    serde_path_to_error::deserialize(body)
-        .map_err(|error| issue(&json_pointer(error.path()), error.inner().to_string()))
+    deserialize_all(body)
+}
+
+/// Deserializes a definition. Reports all mistakes: a value with a mistake is removed, and the rest is deserialized again.
+fn deserialize_all<T: Definition>(mut body: Value) -> Result<T, Issues> {
+    let mut issues: Vec<DefinitionIssue> = Vec::new();
+    loop {
+        let error = match serde_path_to_error::deserialize::<_, T>(&body) {
+            Ok(definition) if issues.is_empty() => return Ok(definition),
+            Ok(_) => break,
+            Err(error) => error,
+        };
+        let (mut path, message) = (json_pointer(error.path()), error.inner().to_string());
+        let named = |rule: &str| Some(message.strip_prefix(rule)?.split('`').next().unwrap_or_default());
+        // A field that was removed because of its own mistake is not missing.
+        if let Some(name) = named("missing field `")
+            && issues.iter().any(|known| known.path == format!("{path}/{name}"))
+        {
+            break;
+        }
+        let target = match named("unknown field `") {
+            Some(name) if !path.ends_with(&format!("/{name}")) => format!("{path}/{name}"),
+            _ => path.clone(),
+        };
+        let removed = remove(&mut body, &target);
+        if removed {
+            path = target;
+        }
+        issues.push(DefinitionIssue { path, message });
+        if !removed || issues.len() == MAX_ISSUES {
+            break;
+        }
+    }
+    Err(Issues(issues))
+}
+
+/// Removes the value at a JSON pointer. An element of a list is not removed, because the others would get new positions.
+fn remove(body: &mut Value, pointer: &str) -> bool {
+    let Some((parent, name)) = pointer.rsplit_once('/') else { return false };
+    let name = name.replace("~1", "/").replace("~0", "~");
+    let parent = body.pointer_mut(parent).and_then(Value::as_object_mut);
+    parent.is_some_and(|fields| fields.shift_remove(&name).is_some())
 }
 
 /// Rejects an array where an object is required. Without this check, serde would read the items of the array as the
@@ -111,8 +154,23 @@ pub fn json_pointer(path: &serde_path_to_error::Path) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolwright_types::ToolDefinition;
 
     use super::*;
+
+    #[test]
+    fn all_mistakes_of_a_definition_are_reported() {
+        let body = json!({ "refName": "no name", "toolType": "NONSENSE", "timeoutMs": "soon", "color": "red",
+            "invocation": { "path": 1, "colour": 2 } });
+        let Issues(issues) = definition::<ToolDefinition>(body).unwrap_err();
+        let mut paths: Vec<&str> = issues.iter().map(|issue| issue.path.as_str()).collect();
+        paths.sort_unstable();
+        assert_eq!(
+            paths,
+            ["/color", "/invocation/colour", "/invocation/path", "/refName", "/timeoutMs", "/toolType"],
+            "{issues:#?}"
+        );
+    }
 
     #[test]
     fn merge_patch_follows_rfc_7396() {

@@ -22,6 +22,9 @@ const LISTING_TIMEOUT_MS: u64 = 60_000;
 /// The maximum size of a listing, in bytes of JSON.
 const MAX_LISTING_BYTES: u64 = 16_000_000;
 
+/// The reason to skip a tool whose name is in use.
+const EXISTS: &str = "a tool with this name already exists";
+
 /// Imports tools of MCP servers. Cheap to clone.
 #[derive(Clone)]
 pub struct McpImports {
@@ -131,8 +134,14 @@ impl McpImports {
         Self { engine: Arc::new(engine), client }
     }
 
-    /// Imports the tools of a server. If the server cannot list its tools, nothing is written.
-    pub async fn import(&self, session: &Session, source: McpImportSource) -> Result<McpImportReport, McpImportError> {
+    /// Imports the tools of a server. If the server cannot list its tools, nothing is written. A dry run lists the tools
+    /// and writes nothing.
+    pub async fn import(
+        &self,
+        session: &Session,
+        source: McpImportSource,
+        dry_run: bool,
+    ) -> Result<McpImportReport, McpImportError> {
         let (provider, prefix, is_new) = match source {
             McpImportSource::Provider { name, prefix } => {
                 let provider = self.provider(session, &name).await?.body;
@@ -160,11 +169,14 @@ impl McpImports {
         }
         self.may_import(session, &name)?;
         let described = self.fetch_tools(session, &provider).await?;
-        if is_new {
+        if is_new && !dry_run {
             let body = serde_json::to_value(&provider).unwrap_or_default();
-            self.engine.registry.create::<ToolProviderConfig>(session, body, Default::default()).await?;
+            self.engine
+                .registry
+                .create::<ToolProviderConfig>(session, body, toolwright_types::DefinitionSource::default())
+                .await?;
         }
-        self.create_tools(session, &name, prefix.as_deref().unwrap_or_default(), described).await
+        self.create_tools(session, &name, prefix.as_deref().unwrap_or_default(), described, dry_run).await
     }
 
     /// Imports new tools of a provider's server, reports changed and missing tools, and records the time in the
@@ -201,7 +213,7 @@ impl McpImports {
             |described: &RemoteTool| !known.iter().any(|tool| upstream_name(&tool.body) == described.name);
         let described = described.into_iter().filter(is_new_tool).collect();
         let prefix = provider.body.tool_prefix.as_deref().unwrap_or_default();
-        let imported = self.create_tools(session, &provider.meta.ref_name, prefix, described).await?;
+        let imported = self.create_tools(session, &provider.meta.ref_name, prefix, described, false).await?;
         Ok(Discovery { imported, changed, gone, at: SystemClock.now() })
     }
 
@@ -347,6 +359,7 @@ impl McpImports {
         provider: &RefName,
         prefix: &str,
         described: Vec<RemoteTool>,
+        dry_run: bool,
     ) -> Result<McpImportReport, McpImportError> {
         if !prefix.is_empty() && format!("{prefix}x").parse::<RefName>().is_err() {
             return Err(McpImportError::Prefix(prefix.to_owned()));
@@ -360,12 +373,19 @@ impl McpImports {
                 result.skipped.push(skip(format!("`{ref_name}` is a built-in tool; import with a prefix")));
                 continue;
             }
+            if dry_run {
+                match self.engine.registry.find::<ToolDefinition>(session, &name).await? {
+                    Some(_) => result.skipped.push(skip(EXISTS.to_owned())),
+                    None => result.imported.push(ref_name),
+                }
+                continue;
+            }
             let body = serde_json::to_value(definition(name, provider, tool)).unwrap_or_default();
             let source = toolwright_types::DefinitionSource::McpImported;
             match self.engine.registry.create::<ToolDefinition>(session, body, source).await {
                 Ok(saved) => result.imported.push(saved.document.meta.ref_name.to_string()),
                 Err(RegistryError::Duplicate { .. }) => {
-                    result.skipped.push(skip("a tool with this name already exists".to_owned()));
+                    result.skipped.push(skip(EXISTS.to_owned()));
                 }
                 Err(RegistryError::Invalid(issues)) => result.skipped.push(skip(issues.to_string())),
                 Err(error) => return Err(error.into()),

@@ -26,6 +26,8 @@ pub struct ListQuery {
     pub matching: Option<Filter>,
     /// If set, only definitions with this source are listed.
     pub source: Option<DefinitionSource>,
+    /// If set, only definitions that this apply set created are listed.
+    pub apply_set: Option<String>,
     /// The order.
     pub sort: DocumentSort,
     /// The page size. Values outside 1–1000 are set to the nearest limit.
@@ -40,6 +42,7 @@ impl Default for ListQuery {
             filters: Vec::new(),
             matching: None,
             source: None,
+            apply_set: None,
             sort: DocumentSort::default(),
             limit: 20,
             cursor: None,
@@ -88,6 +91,7 @@ const LIST_VIEW: RowView = RowView {
         ("id", FieldColumn::Scalar("d.id")),
         ("refName", FieldColumn::Scalar("d.ref_name")),
         ("source", FieldColumn::Scalar("d.source")),
+        ("applySet", FieldColumn::Scalar("d.apply_set")),
         ("revision", FieldColumn::Scalar("d.revision")),
         ("createdBy", FieldColumn::Scalar("d.created_by")),
         ("createdAt", FieldColumn::Timestamp("d.created_at")),
@@ -120,6 +124,9 @@ impl RealmDefinitions<'_> {
         self.push_from(&mut sql, kind, &query.filters, query.matching.as_ref())?;
         if let Some(source) = query.source {
             sql.push(" AND d.source = ").text(source.as_str());
+        }
+        if let Some(set) = &query.apply_set {
+            sql.push(" AND d.apply_set = ").text(set);
         }
         push_page(&mut sql, query.sort, query.cursor.as_ref())?;
         push_limit(&mut sql, query.limit);

@@ -65,6 +65,9 @@ pub struct NewRevision {
     pub active: bool,
     /// The source of the definition.
     pub source: DefinitionSource,
+    /// The apply set of the write. A new document belongs to it. A replacement fails if the document belongs to another
+    /// set, and never changes the set of a document.
+    pub apply_set: Option<String>,
     /// The definition.
     pub body: Value,
 }

@@ -9,7 +9,7 @@ use crate::db::StoreError;
 /// version.
 macro_rules! current_columns {
     () => {
-        "d.id, d.ref_name, d.source, d.revision, d.created_by, d.created_at, d.updated_by, d.updated_at,
+        "d.id, d.ref_name, d.source, d.apply_set, d.revision, d.created_by, d.created_at, d.updated_by, d.updated_at,
          r.content_hash, r.body"
     };
 }
@@ -17,7 +17,7 @@ macro_rules! current_columns {
 /// The columns of a [`DocumentRow`] for one version: the content and the writer of that version.
 macro_rules! version_columns {
     () => {
-        "d.id, d.ref_name, d.source, d.revision, d.created_by, d.created_at, r.written_by AS updated_by,
+        "d.id, d.ref_name, d.source, d.apply_set, d.revision, d.created_by, d.created_at, r.written_by AS updated_by,
          r.written_at AS updated_at, r.content_hash, r.body"
     };
 }
@@ -25,7 +25,7 @@ macro_rules! version_columns {
 /// The columns of a [`DocumentRow`] for one revision: the number, the content and the writer of that revision.
 macro_rules! revision_columns {
     () => {
-        "d.id, d.ref_name, d.source, r.revision, d.created_by, d.created_at, r.written_by AS updated_by,
+        "d.id, d.ref_name, d.source, d.apply_set, r.revision, d.created_by, d.created_at, r.written_by AS updated_by,
          r.written_at AS updated_at, r.content_hash, r.body"
     };
 }
@@ -38,6 +38,7 @@ pub(super) struct DocumentRow {
     #[sqlx(try_from = "String")]
     ref_name: RefName,
     source: String,
+    apply_set: Option<String>,
     revision: i64,
     content_hash: String,
     created_by: String,
@@ -55,6 +56,7 @@ impl TryFrom<DocumentRow> for Document<Value> {
             id: row.id,
             ref_name: row.ref_name,
             source: source(row.source)?,
+            apply_set: row.apply_set,
             revision: row.revision,
             content_hash: row.content_hash,
             created_by: row.created_by,

@@ -40,6 +40,9 @@ pub enum ReplaceError {
         /// The current revision.
         current: i64,
     },
+    /// Another apply set created the document.
+    #[error("the document belongs to the apply set `{0}`")]
+    OtherSet(String),
     /// The new name is in use.
     #[error("`{0}` already exists")]
     Duplicate(RefName),
@@ -115,14 +118,19 @@ impl RealmDefinitions<'_> {
             return Err(CreateError::NameIsId(new.ref_name));
         }
         let now = self.store.now();
-        let created =
-            RevisionSlot { id: kind.new_id(), revision: 1, created_by: by.to_owned(), created_at: now.as_micros() };
+        let created = RevisionSlot {
+            id: kind.new_id(),
+            revision: 1,
+            apply_set: new.apply_set.clone(),
+            created_by: by.to_owned(),
+            created_at: now.as_micros(),
+        };
         let inserted = execute!(
             *tx,
             sqlx::query(
                 "INSERT INTO documents (id, realm_id, kind, ref_name, ref_key, source, revision, head_revision,
-                                        created_by, created_at, updated_by, updated_at)
-                 VALUES ($1, $2, $3, $4, $5, $6, 1, 1, $7, $8, $7, $8)",
+                                        created_by, created_at, updated_by, updated_at, apply_set)
+                 VALUES ($1, $2, $3, $4, $5, $6, 1, 1, $7, $8, $7, $8, $9)",
             )
             .bind(&created.id)
             .bind(self.realm.to_string())
@@ -132,6 +140,7 @@ impl RealmDefinitions<'_> {
             .bind(new.source.as_str())
             .bind(by)
             .bind(now.as_micros())
+            .bind(new.apply_set.as_deref())
         );
         match inserted {
             Err(error) if error.is_unique_violation() => return Err(CreateError::Duplicate(new.ref_name)),
@@ -160,6 +169,11 @@ impl RealmDefinitions<'_> {
         let current = written.revision - 1;
         if expected.is_some_and(|expected| expected != current) {
             return Err(ReplaceError::Stale { current });
+        }
+        if let (Some(owner), Some(set)) = (&written.apply_set, &new.apply_set)
+            && owner != set
+        {
+            return Err(ReplaceError::OtherSet(owner.clone()));
         }
         let content_hash = insert_revision(tx, &written, &new, by, now).await?;
         let head = find_head(tx, &written.id).await?;
@@ -252,7 +266,7 @@ impl RealmDefinitions<'_> {
             sqlx::query_as(
                 "UPDATE documents SET revision = revision + 1
                  WHERE realm_id = $1 AND kind = $2 AND deleted_at IS NULL AND (id = $3 OR ref_key = $4)
-                 RETURNING id, revision, created_by, created_at",
+                 RETURNING id, revision, apply_set, created_by, created_at",
             )
             .bind(self.realm.to_string())
             .bind(kind.as_str())
@@ -268,6 +282,7 @@ impl RealmDefinitions<'_> {
 struct RevisionSlot {
     id: String,
     revision: i64,
+    apply_set: Option<String>,
     created_by: String,
     created_at: i64,
 }
@@ -278,6 +293,7 @@ impl RevisionSlot {
             id: self.id,
             ref_name: new.ref_name,
             source: new.source,
+            apply_set: self.apply_set,
             revision: self.revision,
             content_hash,
             created_by: self.created_by,

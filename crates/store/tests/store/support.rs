@@ -203,6 +203,7 @@ pub(crate) fn revision(ref_name: &str, body: Value) -> NewRevision {
         version: Some("1.0.0".parse().unwrap()),
         active: true,
         source: DefinitionSource::Manual,
+        apply_set: None,
         body,
     }
 }

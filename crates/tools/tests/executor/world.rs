@@ -223,6 +223,7 @@ fn document<T: serde::Serialize>(ref_name: RefName, body: T) -> Document<T> {
         id: format!("tool_{ref_name}"),
         ref_name,
         source: DefinitionSource::Manual,
+        apply_set: None,
         revision: 1,
         content_hash,
         created_by: "test".into(),

@@ -21,6 +21,7 @@ fn try_compile(body: Value) -> Result<CompiledTool, String> {
         id: "tool_test".into(),
         ref_name: definition.ref_name.clone(),
         source: DefinitionSource::Manual,
+        apply_set: None,
         revision: 1,
         content_hash: String::new(),
         created_by: String::new(),

@@ -19,7 +19,8 @@ pub(crate) enum ApprovalsCommand {
     /// List calls that wait for approval, oldest first, or decided ones, newest first
     List(ListArgs),
     /// Show a call that waits for approval, with the last approved call of the same agent and tool, or a decided one
-    Show(ShowArgs),
+    #[command(visible_alias = "show")]
+    Get(ShowArgs),
 }
 
 /// Arguments of `approvals list`.
@@ -68,7 +69,7 @@ pub(crate) struct ShowArgs {
 pub(super) async fn run(cx: &Context, command: ApprovalsCommand) -> Result<Exit, Failure> {
     match command {
         ApprovalsCommand::List(args) => list(cx, args).await?,
-        ApprovalsCommand::Show(args) => show(cx, &args).await?,
+        ApprovalsCommand::Get(args) => show(cx, &args).await?,
     }
     Ok(Exit::Ok)
 }
@@ -152,7 +153,7 @@ async fn show(cx: &Context, args: &ShowArgs) -> Result<(), Failure> {
 fn print(cx: &Context, approval: &ApprovalView) -> Result<(), Failure> {
     if cx.output.json {
         let text = serde_json::to_string(approval).unwrap_or_default();
-        return Ok(cx.output.line(text)?);
+        return Ok(cx.output.document(text)?);
     }
     let line = |text: &str| sanitize_line(text);
     let decision = approval.decision.as_ref();

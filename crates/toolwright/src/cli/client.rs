@@ -1,5 +1,8 @@
 //! The HTTP client for the REST API. It does not depend on the commands.
 
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -11,6 +14,7 @@ use serde_json::Value;
 
 use super::Connection;
 use super::failure::{Failure, Refusal};
+use super::spinner;
 
 /// The path of tools.
 pub(super) const TOOLS: &str = "/api/v1/ai/tools";
@@ -48,6 +52,8 @@ pub(super) const PRINCIPALS: &str = "/api/v1/ai/principals";
 pub(super) const MODELS: &str = "/api/v1/ai/models";
 /// The path of the status of the server.
 pub(super) const SERVER: &str = "/api/v1/ai/server";
+/// The path of blobs.
+pub(super) const BLOBS: &str = "/api/v1/ai/blobs";
 /// The path of API keys.
 pub(super) const KEYS: &str = "/api/v1/ai/keys";
 
@@ -65,6 +71,8 @@ const SEGMENT_ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_'
 pub(super) struct ApiClient {
     http: reqwest::Client,
     base_url: String,
+    /// Whether a spinner is shown while a request takes long. A stream has its own display, so it turns the spinner off.
+    spinner: Arc<AtomicBool>,
 }
 
 /// A complete response of the server, with any status.
@@ -83,7 +91,8 @@ impl ApiClient {
     pub(super) fn new(connection: &Connection) -> Result<Self, Failure> {
         let url = parse_url(&connection.url)?;
         let http = build_client(client_builder(connection, &url)?.timeout(REQUEST_TIMEOUT))?;
-        Ok(Self { http, base_url: base_url(&url) })
+        let spinner = std::io::stderr().is_terminal() && !connection.json && !connection.yaml;
+        Ok(Self { http, base_url: base_url(&url), spinner: Arc::new(AtomicBool::new(spinner)) })
     }
 
     /// Creates an HTTP client without a timeout, and returns it with the server's URL.
@@ -100,6 +109,12 @@ impl ApiClient {
     /// Sends a GET request.
     pub(super) async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<ApiResponse, Failure> {
         self.send_expecting_success(self.request(Method::GET, path).query(query)).await
+    }
+
+    /// Sends a GET request and returns the bytes of the body.
+    pub(super) async fn get_bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        let response = self.stream(self.request(Method::GET, path)).await?;
+        response.bytes().await.map(Vec::from).map_err(|error| self.unreachable(&error))
     }
 
     /// Sends a GET request and returns the response even if its status is an error.
@@ -172,14 +187,15 @@ impl ApiClient {
     }
 
     async fn stream(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        self.spinner.store(false, Ordering::Relaxed);
         // The request has no timeout, because a run may wait indefinitely for an approval.
         let response = request.timeout(Duration::MAX).send().await.map_err(|error| self.unreachable(&error))?;
-        let status = response.status().as_u16();
+        let (status, url) = (response.status().as_u16(), response.url().to_string());
         if response.status().is_success() {
             return Ok(response);
         }
         let text = response.text().await.map_err(|error| self.unreachable(&error))?;
-        Err(Failure::Refused(Box::new(Refusal::parse(status, text, &self.base_url))))
+        Err(self.refused(status, text, &url))
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
@@ -190,11 +206,22 @@ impl ApiClient {
         let response = self.send(request).await?;
         match response.status {
             200..=299 => Ok(response),
-            status => Err(Failure::Refused(Box::new(Refusal::parse(status, response.text, &self.base_url)))),
+            status => Err(self.refused(status, response.text, &response.url)),
         }
     }
 
+    fn refused(&self, status: u16, text: String, url: &str) -> Failure {
+        let requested = url.strip_prefix(&self.base_url).and_then(requested_definition);
+        let mut refusal = Refusal::parse(status, text, &self.base_url);
+        refusal.requested = requested;
+        Failure::Refused(Box::new(refusal))
+    }
+
     async fn send(&self, request: RequestBuilder) -> Result<ApiResponse, Failure> {
+        spinner::during(self.spinner.load(Ordering::Relaxed), self.exchange(request)).await
+    }
+
+    async fn exchange(&self, request: RequestBuilder) -> Result<ApiResponse, Failure> {
         let failed = |error: reqwest::Error| self.unreachable(&error);
         let response = request.send().await.map_err(failed)?;
         let (url, status) = (response.url().to_string(), response.status().as_u16());
@@ -202,6 +229,15 @@ impl ApiClient {
         let text = response.text().await.map_err(failed)?;
         Ok(ApiResponse { url, status, headers, text })
     }
+}
+
+/// Returns the collection and the name of the definition that a path addresses.
+fn requested_definition(path: &str) -> Option<(&'static str, String)> {
+    [TOOLS, AGENTS, PROVIDERS, FRAGMENTS, TYPES].into_iter().find_map(|collection| {
+        let rest = path.strip_prefix(collection)?.strip_prefix('/')?;
+        let name = rest.split(['/', '?']).next()?;
+        Some((collection, percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned()))
+    })
 }
 
 /// Returns the path of a resource; the name is encoded as one segment.

@@ -20,7 +20,8 @@ pub(crate) enum ConversationsCommand {
     /// List conversations, most recent first
     List(ListArgs),
     /// Show the messages of a conversation
-    Show(ShowArgs),
+    #[command(visible_alias = "show")]
+    Get(ShowArgs),
     /// Change the title of a conversation
     Rename(RenameArgs),
     /// Delete conversations and their messages
@@ -71,8 +72,8 @@ pub(crate) struct RenameArgs {
 pub(super) async fn run(cx: &Context, command: ConversationsCommand) -> Result<Exit, Failure> {
     match command {
         ConversationsCommand::List(args) => list(cx, args).await,
-        ConversationsCommand::Show(args) if args.gram => show_gram(cx, &args.conversation.id).await,
-        ConversationsCommand::Show(args) => show(cx, &args.conversation.id).await,
+        ConversationsCommand::Get(args) if args.gram => show_gram(cx, &args.conversation.id).await,
+        ConversationsCommand::Get(args) => show(cx, &args.conversation.id).await,
         ConversationsCommand::Rename(args) => rename(cx, args).await,
         ConversationsCommand::Delete(args) => delete::run(cx, CONVERSATIONS, args).await,
     }
@@ -107,7 +108,7 @@ fn table(conversations: &[ConversationView]) -> Table {
 pub(super) async fn show(cx: &Context, id: &str) -> Result<Exit, Failure> {
     let response = cx.client.get(&path(CONVERSATIONS, id), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let conversation: ConversationView = response.read()?;
@@ -164,7 +165,7 @@ async fn rename(cx: &Context, args: RenameArgs) -> Result<Exit, Failure> {
     let response =
         cx.client.patch(&path(CONVERSATIONS, &args.conversation.id), &json!({ "title": args.title })).await?;
     match cx.output.json {
-        true => cx.output.line(response.text.trim_end())?,
+        true => cx.output.document(response.text.trim_end())?,
         false => cx.output.line(format!("{} renamed    {}", cx.output.out.good('✓'), args.conversation.id))?,
     }
     Ok(Exit::Ok)

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS, TYPES};
 use super::failure::Failure;
 use super::gram;
+use super::source_lines::{self, DocumentLines};
 
 /// The kind of a definition. The variants are in the order in which definitions are applied: a definition comes after
 /// the definitions that it refers to.
@@ -52,6 +53,8 @@ pub(super) struct FileDefinition {
     pub body: Value,
     /// Where the definition was read from.
     pub location: SourceLocation,
+    /// The lines of its fields; empty for gram.
+    pub lines: DocumentLines,
 }
 
 /// The position of a definition in a file.
@@ -61,9 +64,15 @@ pub(super) struct SourceLocation {
     pub file: PathBuf,
     /// The number of the document in the file, starting at 1.
     pub document: usize,
+    /// The line where the document begins, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
 }
 
 impl ResourceKind {
+    /// All kinds, in the order in which definitions are applied.
+    pub(super) const ALL: [Self; 5] = [Self::Provider, Self::Fragment, Self::Type, Self::Tool, Self::Agent];
+
     /// Returns the name of the kind.
     pub(super) fn noun(self) -> &'static str {
         match self {
@@ -88,20 +97,16 @@ impl ResourceKind {
 
     /// Parses the `kind` field of a document.
     fn from_name(value: &str) -> Option<Self> {
-        let all = [
-            ResourceKind::Provider,
-            ResourceKind::Fragment,
-            ResourceKind::Type,
-            ResourceKind::Tool,
-            ResourceKind::Agent,
-        ];
-        all.into_iter().find(|kind| kind.noun() == value)
+        Self::ALL.into_iter().find(|kind| kind.noun() == value)
     }
 }
 
 impl std::fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} (document {})", self.file.display(), self.document)
+        match self.line {
+            Some(line) => write!(f, "{}:{line}", self.file.display()),
+            None => write!(f, "{} (document {})", self.file.display(), self.document),
+        }
     }
 }
 
@@ -136,15 +141,16 @@ pub(super) fn read(
         match read_text(&file).and_then(|text| Ok((detect_format(&file, &text, format)?, text))) {
             // A gram text may use names that another gram text defines, so all of them are parsed together.
             Ok((Format::Gram, text)) => gram_texts.push((file, text)),
-            Ok((format, text)) => match parse(&file, &text, format) {
-                Ok(documents) => {
-                    documents.into_iter().for_each(|(location, body)| match classify(location, body, default_kind) {
+            Ok((format, text)) => {
+                let (documents, error) = parse(&file, &text, format);
+                for ParsedDocument { location, lines, body } in documents {
+                    match classify(location, lines, body, default_kind) {
                         Ok(definition) => definitions.push(definition),
                         Err(error) => errors.push(error),
-                    })
+                    }
                 }
-                Err(error) => errors.push(format!("{}: {error}", file.display())),
-            },
+                errors.extend(error.map(|error| format!("{}: {error}", file.display())));
+            }
             Err(error) => errors.push(format!("{}: {error}", file.display())),
         }
     }
@@ -243,26 +249,56 @@ fn detect_format(file: &Path, text: &str, format: Option<Format>) -> Result<Form
     Ok(format.unwrap_or(if gram::is_gram(text) { Format::Gram } else { Format::Yaml }))
 }
 
+/// A parsed document of a file.
+#[derive(Debug)]
+struct ParsedDocument {
+    location: SourceLocation,
+    lines: DocumentLines,
+    body: Value,
+}
+
 /// Parses the documents of a JSON or YAML text. Each element of an array is a document. Empty YAML documents are
-/// skipped.
-fn parse(file: &Path, text: &str, format: Format) -> Result<Vec<(SourceLocation, Value)>, String> {
-    let roots: Vec<Value> = match format {
-        Format::Json => vec![serde_json::from_str(text).map_err(|error| error.to_string())?],
-        _ => serde_norway::Deserializer::from_str(text)
-            .map(Value::deserialize)
-            .collect::<Result<_, _>>()
-            .map_err(|error| error.to_string())?,
-    };
-    let documents = roots.into_iter().filter(|root| !root.is_null()).flat_map(|root| match root {
-        Value::Array(elements) => elements,
-        other => vec![other],
+/// skipped. Returns the documents before the first syntax error, and the error.
+fn parse(file: &Path, text: &str, format: Format) -> (Vec<ParsedDocument>, Option<String>) {
+    let (mut roots, mut error) = (Vec::new(), None);
+    match format {
+        Format::Json => match serde_json::from_str::<Value>(text) {
+            Ok(root) => roots.push(root),
+            Err(invalid) => error = Some(invalid.to_string()),
+        },
+        _ => {
+            for document in serde_norway::Deserializer::from_str(text) {
+                match Value::deserialize(document) {
+                    Ok(root) => roots.push(root),
+                    Err(invalid) => {
+                        error = Some(invalid.to_string());
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    roots.retain(|root| !root.is_null());
+    let mut scanned = source_lines::scan(text).into_iter();
+    let documents = roots.into_iter().flat_map(|root| {
+        let lines = scanned.next().unwrap_or_default();
+        match root {
+            Value::Array(elements) => {
+                elements.into_iter().enumerate().map(|(index, body)| (lines.element(index), body)).collect()
+            }
+            body => vec![(lines, body)],
+        }
     });
-    let location = |index: usize| SourceLocation { file: file.to_owned(), document: index + 1 };
-    Ok(documents.enumerate().map(|(index, body)| (location(index), body)).collect())
+    let document = |(index, (lines, body)): (usize, (DocumentLines, Value))| {
+        let location = SourceLocation { file: file.to_owned(), document: index + 1, line: lines.line("") };
+        ParsedDocument { location, lines, body }
+    };
+    (documents.enumerate().map(document).collect(), error)
 }
 
 fn classify(
     location: SourceLocation,
+    lines: DocumentLines,
     mut body: Value,
     default_kind: Option<ResourceKind>,
 ) -> Result<FileDefinition, String> {
@@ -286,7 +322,7 @@ fn classify(
     // The server also accepts `name` as the refName.
     let named = ["refName", "name"].iter().find_map(|key| fields.get(*key).and_then(Value::as_str));
     let name = named.filter(|name| !name.is_empty()).ok_or_else(|| invalid("`refName` is required"))?.to_owned();
-    Ok(FileDefinition { kind, name, body, location })
+    Ok(FileDefinition { kind, name, body, location, lines })
 }
 
 /// Finds definitions with the same kind, name and version, which would overwrite each other.
@@ -311,7 +347,7 @@ mod tests {
     use super::*;
 
     fn location() -> SourceLocation {
-        SourceLocation { file: "f.json".into(), document: 2 }
+        SourceLocation { file: "f.json".into(), document: 2, line: None }
     }
 
     #[test]
@@ -330,7 +366,8 @@ mod tests {
             (json!({ "name": "a", "kind": "type" }), ResourceKind::Type),
             (json!({ "refName": "a" }), ResourceKind::Agent),
         ] {
-            let definition = classify(location(), body.clone(), Some(ResourceKind::Agent)).unwrap();
+            let definition =
+                classify(location(), DocumentLines::default(), body.clone(), Some(ResourceKind::Agent)).unwrap();
             assert_eq!(definition.kind, kind, "{body}");
             assert_eq!(definition.name, "a");
             assert!(definition.body.get("kind").is_none());
@@ -340,7 +377,7 @@ mod tests {
     #[test]
     fn definition_of_unrecognized_kind_is_rejected_with_its_location() {
         for body in [json!({ "refName": "a" }), json!({ "kind": "agents" }), json!([]), json!({ "kind": "tool" })] {
-            let error = classify(location(), body, None).unwrap_err();
+            let error = classify(location(), DocumentLines::default(), body, None).unwrap_err();
             assert!(error.starts_with("f.json (document 2): "), "{error}");
         }
     }
@@ -349,11 +386,16 @@ mod tests {
     fn yaml_file_may_contain_several_documents_and_numeric_keys() {
         let text =
             "---\nrefName: a\nerrorHandling:\n  400: { action: clarify }\n---\n---\n- refName: b\n- refName: c\n";
-        let documents = parse(Path::new("f.yml"), text, Format::Yaml).unwrap();
-        let names: Vec<_> =
-            documents.iter().map(|(location, body)| (location.document, body["refName"].clone())).collect();
-        assert_eq!(names, [(1, json!("a")), (2, json!("b")), (3, json!("c"))]);
-        assert_eq!(documents[0].1["errorHandling"]["400"]["action"], "clarify");
+        let (documents, error) = parse(Path::new("f.yml"), text, Format::Yaml);
+        assert_eq!(error, None);
+        let names: Vec<_> = documents
+            .iter()
+            .map(|one| (one.location.document, one.location.to_string(), one.body["refName"].clone()))
+            .collect();
+        let expected =
+            [(1, "f.yml:2".into(), json!("a")), (2, "f.yml:7".into(), json!("b")), (3, "f.yml:8".into(), json!("c"))];
+        assert_eq!(names, expected);
+        assert_eq!(documents[0].body["errorHandling"]["400"]["action"], "clarify");
     }
 
     #[test]
@@ -379,12 +421,15 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         fs::write(path("1.json"), "{").unwrap();
         fs::write(path("2.json"), r#"{"refName":"x"}"#).unwrap();
-        fs::write(path("3.yaml"), "refName: T\ntoolType: FUNCTION\n---\nrefName: t\ntoolType: FUNCTION\n").unwrap();
+        fs::write(path("3.yaml"), "refName: T\ntoolType: FUNCTION\n---\nrefName: t\ntoolType: FUNCTION\n---\nkind: nonsense\n---\nrefName: u\na: [\n").unwrap();
         let Err(Failure::InvalidDefinitions(errors)) = read(&[directory.path().to_owned()], None, None) else {
             panic!("invalid files were accepted");
         };
-        assert_eq!(errors.len(), 3, "{errors:#?}");
-        assert!(errors[2].contains("tool `t` is already defined in"), "{errors:#?}");
+        assert_eq!(errors.len(), 5, "{errors:#?}");
+        assert!(errors[1].contains("2.json:1: cannot determine the kind"), "{errors:#?}");
+        assert!(errors[2].contains("3.yaml:7: `kind` must be"), "{errors:#?}");
+        assert!(errors[3].contains("3.yaml: ") && errors[3].contains("line 11"), "{errors:#?}");
+        assert!(errors[4].contains("3.yaml:4: tool `t` is already defined in"), "{errors:#?}");
         assert!(matches!(read(&[path("none")], None, None), Err(Failure::Usage(_))));
     }
 }

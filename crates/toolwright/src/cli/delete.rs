@@ -7,6 +7,7 @@ use super::Context;
 use super::client::{parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::suggest;
 
 /// Arguments of the `delete` subcommands.
 #[derive(clap::Args)]
@@ -40,13 +41,14 @@ pub(super) async fn run(cx: &Context, collection: &str, args: DeleteArgs) -> Res
             }
             Err(Failure::Refused(refusal)) => {
                 results.push(json!({ "ref": reference, "outcome": "failed", "problem": refusal.document() }));
-                exit = exit.or(Failure::Refused(refusal).print(&cx.output));
+                let failure = suggest::explain(&cx.client, Failure::Refused(refusal)).await;
+                exit = exit.or(failure.print(&cx.output));
             }
             Err(other) => return Err(other),
         }
     }
     if cx.output.json {
-        cx.output.line(json!({ "items": results }))?;
+        cx.output.document(json!({ "items": results }))?;
     }
     Ok(exit)
 }

@@ -1,7 +1,7 @@
 //! `toolwright doctor`: checks the connection to the server step by step and suggests remedies.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolwright_api::wire::WhoView;
 use toolwright_types::{Clock, SystemClock, Timestamp};
 
@@ -11,6 +11,7 @@ use super::exit::Exit;
 use super::failure::{Failure, Refusal};
 use super::output::{Output, sanitize_line};
 use super::time::parse_http_date;
+use super::version::{CLIENT_VERSION, server_version};
 
 /// The tolerated clock skew. If the skew is larger, keys seem to expire at unexpected times.
 const MAX_CLOCK_SKEW_SECONDS: i64 = 30;
@@ -45,7 +46,7 @@ pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
     let checks = run_checks(cx).await;
     let exit = checks.iter().fold(Exit::Ok, |exit, check| exit.or(check.exit));
     if cx.output.json {
-        cx.output.line(json!({ "ok": exit == Exit::Ok, "checks": checks }))?;
+        cx.output.document(json!({ "ok": exit == Exit::Ok, "checks": checks }))?;
     } else {
         cx.output.lines(checks.iter().map(|check| check.line(&cx.output)))?;
     }
@@ -112,9 +113,8 @@ fn key(response: Result<ApiResponse, Failure>) -> Check {
 
 /// If the server does not report its version, a warning is enough, because the connection works.
 fn version(response: Result<ApiResponse, Failure>) -> Check {
-    let client_version = env!("CARGO_PKG_VERSION");
-    let document: Option<Value> = response.and_then(|response| response.read()).ok();
-    match document.as_ref().and_then(|document| document.pointer("/info/version")).and_then(Value::as_str) {
+    let client_version = CLIENT_VERSION;
+    match response.ok().as_ref().and_then(server_version) {
         Some(server_version) if server_version == client_version => {
             Check::ok("version", format!("client and server have version {client_version}"))
         }

@@ -61,7 +61,7 @@ pub(super) async fn run(cx: &Context, command: DriftCommand) -> Result<Exit, Fai
         DriftCommand::Accept(args) => {
             let response = cx.client.post(&format!("{}/accept", path(DRIFT, &args.id)), &Value::Null).await?;
             if cx.output.json {
-                cx.output.line(response.text.trim_end())?;
+                cx.output.document(response.text.trim_end())?;
             } else {
                 cx.output.line(cx.output.out.good(format!("✓ accepted  {}", sanitize_line(&args.id))))?;
             }

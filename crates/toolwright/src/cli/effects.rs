@@ -20,7 +20,8 @@ pub(crate) enum EffectsCommand {
     /// List effects, newest first
     List(ListArgs),
     /// Show an effect
-    Show(EffectArg),
+    #[command(visible_alias = "show")]
+    Get(EffectArg),
     /// Set the outcome of an effect whose outcome is unknown
     Resolve(ResolveArgs),
     /// Undo an effect with the tool in `compensateToolRef`
@@ -90,7 +91,7 @@ pub(crate) struct UndoArgs {
 pub(super) async fn run(cx: &Context, command: EffectsCommand) -> Result<Exit, Failure> {
     match command {
         EffectsCommand::List(args) => list(cx, args).await?,
-        EffectsCommand::Show(args) => show(cx, &cx.client.get(&path(EFFECTS, &args.id), &[]).await?)?,
+        EffectsCommand::Get(args) => show(cx, &cx.client.get(&path(EFFECTS, &args.id), &[]).await?)?,
         EffectsCommand::Resolve(args) => {
             let address = format!("{}/resolve", path(EFFECTS, &args.target.id));
             let body = json!({ "outcome": args.outcome, "note": args.note });
@@ -134,7 +135,7 @@ fn table(effects: &[EffectView]) -> Table {
 
 fn show(cx: &Context, response: &ApiResponse) -> Result<(), Failure> {
     if cx.output.json {
-        return Ok(cx.output.line(response.text.trim_end())?);
+        return Ok(cx.output.document(response.text.trim_end())?);
     }
     let effect: EffectView = response.read()?;
     let optional = |text: Option<&str>| text.map(sanitize_line).unwrap_or_default();
@@ -167,7 +168,7 @@ async fn undo(cx: &Context, args: &UndoArgs) -> Result<(), Failure> {
     let address = format!("{}/undo", path(EFFECTS, &args.target.id));
     let response = cx.client.call(&address, &json!({ "dryRun": args.dry_run })).await?;
     if cx.output.json {
-        return Ok(cx.output.line(response.text.trim_end())?);
+        return Ok(cx.output.document(response.text.trim_end())?);
     }
     if !args.dry_run {
         let started: AcceptedView = response.read()?;

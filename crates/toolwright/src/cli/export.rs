@@ -36,7 +36,7 @@ pub(super) async fn run(cx: &Context, kind: ResourceKind, args: ExportArgs) -> R
         let response = cx.client.get(&path(kind.collection(), &args.reference), &[]).await?;
         let fields = exportable_fields(&response)?;
         let text = serde_json::to_string_pretty(&fields).map_err(|error| unexpected(&response, &error))?;
-        cx.output.line(text)?;
+        cx.output.document(text)?;
     }
     Ok(Exit::Ok)
 }

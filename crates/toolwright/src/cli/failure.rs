@@ -6,13 +6,15 @@ use serde_json::{Value, json};
 use toolwright_api::wire::{FieldError, Problem};
 
 use super::exit::Exit;
-use super::output::{Output, sanitize_line, write_raw};
+use super::follow::pluralize;
+use super::output::{Output, sanitize_line};
+use super::source_lines::DocumentLines;
 
 /// An error that stops a command.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The server rejected the request with a problem document.
-    #[error("{}", .0.problem.detail)]
+    #[error("{}", .0.headline())]
     Refused(Box<Refusal>),
     /// No response was received.
     #[error("cannot reach {url}: {cause}")]
@@ -39,10 +41,10 @@ pub(super) enum Failure {
     #[error("{0}")]
     Usage(String),
     /// Definition files with errors, found before anything was sent; one message per error.
-    #[error("found {} error(s) in definition files; nothing was sent", .0.len())]
+    #[error("found {} in definition files; nothing was sent", pluralize(.0.len() as u64, "error"))]
     InvalidDefinitions(Vec<String>),
     /// Gram texts with errors; one message per error.
-    #[error("found {} gram error(s)", .0.len())]
+    #[error("found {}", pluralize(.0.len() as u64, "gram error"))]
     InvalidGram(Vec<String>),
     /// Ctrl-C.
     #[error("interrupted")]
@@ -59,6 +61,12 @@ pub(super) struct Refusal {
     pub problem: Problem,
     /// The original document, for `--json`.
     text: String,
+    /// The collection and the name of the definition that was requested, if any.
+    pub requested: Option<(&'static str, String)>,
+    /// Hints that the client adds.
+    pub hints: Vec<String>,
+    /// The file and the lines of the rejected definition, if it was read from a file.
+    pub source: Option<(String, DocumentLines)>,
 }
 
 impl Failure {
@@ -83,7 +91,8 @@ impl Failure {
     /// Prints the error to stderr. With `--json`, also prints the problem document to stdout. Returns the exit code.
     pub(super) fn report(&self, output: &Output) -> Exit {
         if let (true, Failure::Refused(refusal)) = (output.json, self) {
-            write_raw(format!("{}\n", refusal.text.trim_end()).as_bytes());
+            // A closed pipe is not an error.
+            let _ = output.document(&refusal.text);
         }
         self.print(output)
     }
@@ -147,15 +156,45 @@ impl Refusal {
             Ok(problem) => {
                 let page =
                     if problem.kind.starts_with('/') { format!("{server}{}", problem.kind) } else { problem.kind };
-                Self { problem: Problem { status, kind: page, ..problem }, text }
+                let problem = Problem { status, kind: page, ..problem };
+                Self { problem, text, requested: None, hints: Vec::new(), source: None }
             }
             Err(_) => {
                 let detail = format!("the server responded with status {status} and without a problem document");
-                let code = format!("http-{status}");
-                let text = json!({ "status": status, "code": code, "detail": detail }).to_string();
-                let (kind, title, errors) = (String::new(), "".into(), Vec::new());
-                Self { problem: Problem { kind, title, status, code: code.into(), detail, errors }, text }
+                Self::new(status, &format!("http-{status}"), detail)
             }
+        }
+    }
+
+    /// Creates a problem that the server did not describe.
+    pub(super) fn new(status: u16, code: &str, detail: String) -> Self {
+        let text = json!({ "status": status, "code": code, "detail": detail }).to_string();
+        let (kind, title, errors) = (String::new(), "".into(), Vec::new());
+        let problem = Problem { kind, title, status, code: code.to_owned().into(), detail, errors };
+        Self { problem, text, requested: None, hints: Vec::new(), source: None }
+    }
+
+    /// Returns the first line of the message. If the detail only repeats one of the listed errors, the title is used, so that
+    /// no error is printed twice.
+    fn headline(&self) -> String {
+        let Problem { title, detail, .. } = &self.problem;
+        match self.listed_errors().first() {
+            Some(first) if !title.is_empty() && detail.contains(&first.message) => {
+                let mut letters = title.chars();
+                let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
+                format!("{first}{}", letters.as_str())
+            }
+            _ => detail.clone(),
+        }
+    }
+
+    /// Returns the errors that are listed below the headline. A single error that the detail contains is not listed, unless
+    /// its line in a file is known.
+    fn listed_errors(&self) -> &[FieldError] {
+        let Problem { detail, errors, .. } = &self.problem;
+        match errors.as_slice() {
+            [one] if self.source.is_none() && detail.contains(&one.message) => &[],
+            errors => errors,
         }
     }
 
@@ -166,8 +205,14 @@ impl Refusal {
 
     /// Returns the lines below the headline: the invalid fields, then hints.
     pub(super) fn details(&self) -> Vec<String> {
-        let Problem { kind: page, status, errors, .. } = &self.problem;
-        let mut lines: Vec<String> = errors.iter().map(field_error_line).collect();
+        let Problem { kind: page, status, .. } = &self.problem;
+        let place = |error: &FieldError| {
+            let (file, lines) = self.source.as_ref()?;
+            lines.line(&error.path).map(|line| format!("{file}:{line}: "))
+        };
+        let line = |error| format!("{}{}", place(error).unwrap_or_default(), field_error_line(error));
+        let mut lines: Vec<String> = self.listed_errors().iter().map(line).collect();
+        lines.extend(self.hints.iter().map(|hint| format!("hint: {hint}")));
         if *status == 401 {
             lines.push("hint: set TOOLWRIGHT_API_KEY or pass --api-key".into());
         }
@@ -181,7 +226,10 @@ impl Refusal {
 /// Formats an invalid field.
 pub(super) fn field_error_line(error: &FieldError) -> String {
     let path = if error.path.is_empty() { "(root)" } else { &error.path };
-    format!("{path}: {}", error.message)
+    match (error.line, error.column) {
+        (Some(line), Some(column)) => format!("{path}: {line}:{column}: {}", error.message),
+        _ => format!("{path}: {}", error.message),
+    }
 }
 
 #[cfg(test)]
@@ -194,6 +242,25 @@ mod tests {
         assert_eq!((&*refusal.problem.code, refusal.problem.status), ("http-502", 502));
         assert_eq!(refusal.document()["code"], "http-502");
         assert_eq!(Failure::Refused(Box::new(refusal)).exit(), Exit::Unavailable);
+    }
+
+    #[test]
+    fn no_error_is_printed_twice() {
+        let problem = |errors: &str| {
+            let detail = r#""status":422,"code":"c","detail":"the definition is not valid: /a: is missing""#;
+            let text = format!(r#"{{"type":"","title":"The definition is not valid",{detail},"errors":[{errors}]}}"#);
+            Refusal::parse(422, text, "http://h")
+        };
+        let one = r#"{"path":"/a","message":"is missing"}"#;
+        let mut single = problem(one);
+        assert_eq!(
+            (single.headline().as_str(), single.details().len()),
+            ("the definition is not valid: /a: is missing", 0)
+        );
+        single.source = Some(("f.yaml".into(), DocumentLines::default()));
+        assert_eq!((single.headline().as_str(), single.details().len()), ("the definition is not valid", 1));
+        let several = problem(&format!("{one},{one}"));
+        assert_eq!((several.headline().as_str(), several.details().len()), ("the definition is not valid", 2));
     }
 
     #[test]

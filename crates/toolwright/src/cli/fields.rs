@@ -5,14 +5,17 @@ use serde_json::Value;
 use toolwright_types::Timestamp;
 
 use super::failure::Failure;
-use super::output::{Output, sanitize_line};
+use super::output::{Output, sanitize_line, wrap};
 use super::time::format_minute;
 
 /// Prints the non-empty fields with aligned labels.
 pub(super) fn print_labeled(output: &Output, fields: &[(&str, String)]) -> Result<(), Failure> {
     let present = || fields.iter().filter(|(_, value)| !value.is_empty());
     let width = present().map(|(label, _)| label.len()).max().unwrap_or_default();
-    let line = |(label, value): &(&str, String)| format!("{}  {value}", output.out.dim(format!("{label:<width$}")));
+    let line = |(label, value): &(&str, String)| {
+        let line = format!("{}  {value}", output.out.dim(format!("{label:<width$}")));
+        wrap(&line, output.width, width + 2)
+    };
     Ok(output.lines(present().map(line))?)
 }
 

@@ -7,7 +7,7 @@ use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::fields::{self, revision, text};
-use super::output::sanitize;
+use super::output::{sanitize, wrap};
 use super::pages::{List, PageArgs};
 use super::table::Table;
 use super::{Context, apply, delete};
@@ -18,7 +18,8 @@ pub(crate) enum FragmentsCommand {
     /// List prompt fragments
     List(ListArgs),
     /// Show a prompt fragment
-    Show(ShowArgs),
+    #[command(visible_alias = "show")]
+    Get(ShowArgs),
     /// Create or update prompt fragments and other definitions from files
     Apply(apply::ApplyArgs),
     /// Delete prompt fragments
@@ -44,7 +45,7 @@ pub(crate) struct ShowArgs {
 pub(super) async fn run(cx: &Context, command: FragmentsCommand) -> Result<Exit, Failure> {
     match command {
         FragmentsCommand::List(args) => list(cx, args).await,
-        FragmentsCommand::Show(args) => show(cx, args).await,
+        FragmentsCommand::Get(args) => show(cx, args).await,
         FragmentsCommand::Apply(args) => apply::run(cx, args, Some(ResourceKind::Fragment)).await,
         FragmentsCommand::Delete(args) => delete::run(cx, FRAGMENTS, args).await,
     }
@@ -67,7 +68,7 @@ fn table(items: &[Value]) -> Table {
 async fn show(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&path(FRAGMENTS, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let fragment: Value = response.read()?;
@@ -75,6 +76,6 @@ async fn show(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
     out.line(out.out.good(text(&fragment, "refName")))?;
     fields::print_labeled(out, &[("description", text(&fragment, "description")), ("revision", revision(&fragment))])?;
     let content = fragment.get("content").and_then(Value::as_str).unwrap_or_default();
-    out.line(format!("\n{}", sanitize(content).trim_end()))?;
+    out.line(format!("\n{}", wrap(sanitize(content).trim_end(), out.width, 0)))?;
     Ok(Exit::Ok)
 }

@@ -6,6 +6,29 @@ use super::Context;
 use super::failure::Failure;
 use super::output::sanitize_line;
 
+/// Whether an import writes. Every import of definitions shows what it would write, unless it gets `--apply`.
+#[derive(clap::Args)]
+pub(super) struct WriteArgs {
+    /// Write the definitions instead of only showing what would be imported
+    #[arg(long)]
+    apply: bool,
+    /// Only show what would be imported, as without --apply
+    #[arg(long, conflicts_with = "apply", hide = true)]
+    dry_run: bool,
+}
+
+impl WriteArgs {
+    /// Whether nothing is written.
+    pub(super) fn is_preview(&self) -> bool {
+        !self.apply || self.dry_run
+    }
+}
+
+/// Returns the text after the totals of an import.
+pub(super) fn preview_remark(is_preview: bool) -> &'static str {
+    if is_preview { " (nothing was written; use --apply to write)" } else { "" }
+}
+
 /// The parts that all import responses have in common.
 pub(super) struct ImportSummary<'a> {
     imported: Vec<&'a str>,

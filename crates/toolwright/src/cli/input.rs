@@ -5,7 +5,8 @@ use std::io::Read;
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
-use super::schema::expects_string;
+use super::schema::{declared_names, expects_string};
+use super::suggest::did_you_mean;
 
 /// Options that build an input.
 #[derive(clap::Args)]
@@ -34,9 +35,21 @@ impl InputArgs {
             .map_or_else(|| Ok(Value::Object(Map::new())), |argument| parse_json_argument("--input", argument))
     }
 
-    /// Returns whether the tool's schema is needed to interpret a parameter.
+    /// Returns whether the tool's schema is needed to interpret the parameters and to check their names.
     pub(super) fn needs_tool_schema(&self) -> bool {
-        self.parameters.iter().any(|parameter| !matches!(json_or_text(&parameter.text), Value::String(_)))
+        !self.parameters.is_empty()
+    }
+
+    /// Returns a message for each parameter that the tool does not declare.
+    pub(super) fn unknown_parameters(&self, tool: &Value) -> Vec<String> {
+        let declared = declared_names(tool);
+        let unknown = self.parameters.iter().filter_map(|parameter| parameter.path.first());
+        let unknown = unknown.filter(|name| !declared.is_empty() && !declared.contains(name));
+        let message = |name: &String| match did_you_mean(name, declared.iter().map(String::as_str)) {
+            Some(hint) => format!("the tool has no parameter `{name}`; {hint}"),
+            None => format!("the tool has no parameter `{name}`; it has {}", declared.join(", ")),
+        };
+        unknown.map(message).collect()
     }
 
     /// Merges the parameters into `input`. `tool` is the tool's definition, if known.
@@ -176,6 +189,26 @@ mod tests {
             merged(None, &["id=12345678901234567890123"], Some(&tool)).unwrap()["id"],
             "12345678901234567890123"
         );
+    }
+
+    #[test]
+    fn undeclared_parameter_is_reported_with_a_similar_name() {
+        let unknown = |parameters: &[&str], tool: Value| {
+            let parameters = parameters.iter().map(|text| parse_parameter(text).unwrap()).collect();
+            InputArgs { input: None, parameters }.unknown_parameters(&tool)
+        };
+        let tool = json!({ "inputJsonSchema": { "properties": { "dealId": {}, "limit": {} } } });
+        assert_eq!(
+            unknown(&["dealID=1", "limit=2", "colour=red"], tool),
+            [
+                "the tool has no parameter `dealID`; did you mean `dealId`?",
+                "the tool has no parameter `colour`; it has dealId, limit",
+            ]
+        );
+        for open in [json!({}), json!({ "inputJsonSchema": { "properties": { "a": {} }, "additionalProperties": {} } })]
+        {
+            assert_eq!(unknown(&["x=1"], open), Vec::<String>::new());
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) enum KeysCommand {
     /// List the API keys of the organization
     List,
     /// Revoke an API key
+    #[command(visible_alias = "delete")]
     Revoke(RevokeArgs),
 }
 
@@ -73,7 +74,7 @@ pub(super) async fn run(cx: &Context, command: KeysCommand) -> Result<Exit, Fail
 async fn create(cx: &Context, args: CreateArgs) -> Result<Exit, Failure> {
     let response = cx.client.post(KEYS, &args.body(SystemClock.now())).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let issued: IssuedKeyView = response.read()?;
@@ -87,7 +88,7 @@ async fn create(cx: &Context, args: CreateArgs) -> Result<Exit, Failure> {
 async fn list(cx: &Context) -> Result<Exit, Failure> {
     let response = cx.client.get(KEYS, &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let page: PageView<KeyView> = response.read()?;

@@ -6,10 +6,13 @@
 mod agents;
 mod apply;
 mod approvals;
+mod blobs;
 mod client;
+mod completions;
 mod conversations;
 mod definitions;
 mod delete;
+mod diff;
 mod doctor;
 mod drift;
 mod effects;
@@ -27,6 +30,7 @@ mod keys;
 mod mcp;
 mod models;
 mod output;
+mod overview;
 mod pages;
 mod principals;
 mod prompt;
@@ -39,12 +43,16 @@ mod runs;
 mod schema;
 mod secrets;
 mod server;
+mod source_lines;
+mod spinner;
+mod suggest;
 mod table;
 mod time;
 mod tools;
 mod trials;
 mod types;
 mod uses;
+mod version;
 mod versions;
 
 use std::process::ExitCode;
@@ -52,12 +60,18 @@ use std::process::ExitCode;
 use secrecy::SecretString;
 
 use client::ApiClient;
+pub(crate) use completions::complete;
 use exit::Exit;
+use failure::Failure;
 use output::Output;
 
 /// The client commands.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
+    /// Create or update definitions of every kind from files
+    Apply(apply::ApplyArgs),
+    /// Compare definition files with the server
+    Diff(diff::DiffArgs),
     /// Define, inspect and call tools
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
@@ -70,7 +84,7 @@ pub(crate) enum Command {
     /// Define prompt fragments that agents share
     #[command(subcommand, alias = "fragments")]
     PromptFragments(fragments::FragmentsCommand),
-    /// Check, format, query and rewrite gram files; most subcommands need no server
+    /// Check, format, query and rewrite gram files
     #[command(subcommand)]
     Gram(gram::GramCommand),
     /// Define and inspect entity types
@@ -88,7 +102,7 @@ pub(crate) enum Command {
     /// List and show calls that wait for approval, and decided ones
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
-    /// List, show, resolve and undo effects: the writes to the outside world
+    /// List, show, resolve and undo writes to the outside world
     #[command(subcommand)]
     Effects(effects::EffectsCommand),
     /// Follow the changes of runs, approvals, definitions and drift in a realm
@@ -96,10 +110,13 @@ pub(crate) enum Command {
     /// List, show, rename and delete conversations
     #[command(subcommand)]
     Conversations(conversations::ConversationsCommand),
-    /// List and accept differences between tool schemas and actual outputs
+    /// List and accept outputs that do not match the schema
     #[command(subcommand)]
     Drift(drift::DriftCommand),
-    /// Set, list and remove secrets; values are never shown
+    /// Download large payloads of calls
+    #[command(subcommand)]
+    Blobs(blobs::BlobsCommand),
+    /// Set, list and delete secrets; values are never shown
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
     /// Create, list and revoke API keys
@@ -116,20 +133,25 @@ pub(crate) enum Command {
     Models(models::ModelsCommand),
     /// Show the version, the features and the health of the server
     Server(server::ServerArgs),
-    /// Serve MCP over standard input and output, probe MCP servers and log in to them
+    /// Serve MCP over stdio, probe MCP servers and log in to them
     Mcp(mcp::McpArgs),
     /// Check the connection to the server
     Doctor(doctor::DoctorArgs),
+    /// Show the versions of the client and the server
+    Version(version::VersionArgs),
     /// Print a shell completion script
-    Completions(CompletionsArgs),
+    Completions(completions::CompletionsArgs),
 }
+
+/// The server of a client without options.
+const DEFAULT_URL: &str = "http://127.0.0.1:7411";
 
 /// Options of every client command: the server, the credentials and the output format.
 #[derive(clap::Args)]
 #[command(after_long_help = exit::HELP, next_help_heading = "Connection")]
 pub(crate) struct Connection {
     /// URL of the server
-    #[arg(long, global = true, env = "TOOLWRIGHT_URL", default_value = "http://127.0.0.1:7411")]
+    #[arg(long, global = true, env = "TOOLWRIGHT_URL", default_value = DEFAULT_URL)]
     url: String,
     /// API key
     #[arg(long, global = true, env = "TOOLWRIGHT_API_KEY", hide_env_values = true, value_name = "KEY")]
@@ -140,13 +162,23 @@ pub(crate) struct Connection {
     /// Print the API's JSON response instead of formatted text
     #[arg(long, global = true)]
     json: bool,
+    /// Print the API's response as YAML instead of formatted text
+    #[arg(long, global = true, conflicts_with = "json")]
+    yaml: bool,
 }
 
-/// Arguments of `completions`.
-#[derive(clap::Args)]
-pub(crate) struct CompletionsArgs {
-    /// Shell to generate completions for
-    shell: clap_complete::Shell,
+impl Connection {
+    /// Returns the options that the environment sets, for completions.
+    fn from_environment() -> Self {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            url: variable("TOOLWRIGHT_URL").unwrap_or_else(|| DEFAULT_URL.to_owned()),
+            api_key: variable("TOOLWRIGHT_API_KEY").map(SecretString::from),
+            realm: variable("TOOLWRIGHT_REALM"),
+            json: true,
+            yaml: false,
+        }
+    }
 }
 
 /// The client and the output, shared by all commands.
@@ -157,13 +189,15 @@ struct Context {
 
 /// Runs a command, reports its failure and returns its exit code.
 pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
-    let output = Output::detect(connection.json);
+    let output = Output::detect(connection.json, connection.yaml);
     let client = match ApiClient::new(&connection) {
         Ok(client) => client,
         Err(failure) => return failure.report(&output).into(),
     };
     let cx = Context { client, output };
     let ended = match command {
+        Command::Apply(args) => apply::run(&cx, args, None).await,
+        Command::Diff(args) => diff::run(&cx, &args).await,
         Command::Tools(command) => tools::run(&cx, command).await,
         Command::Providers(command) => providers::run(&cx, command).await,
         Command::Agents(command) => agents::run(&cx, command).await,
@@ -178,6 +212,7 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Events(args) => events::run(&cx, args).await,
         Command::Conversations(command) => conversations::run(&cx, command).await,
         Command::Drift(command) => drift::run(&cx, command).await,
+        Command::Blobs(command) => blobs::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,
         Command::Keys(command) => keys::run(&cx, command).await,
         Command::Realms(command) => realms::run(&cx, command).await,
@@ -187,19 +222,16 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         // The future is boxed, because it is large.
         Command::Mcp(args) => Box::pin(mcp::run(&cx, &connection, args)).await,
         Command::Doctor(_) => doctor::run(&cx).await,
-        // `main` handles this command, because it has the complete `clap::Command`.
-        Command::Completions(_) => Ok(Exit::Ok),
+        Command::Version(_) => version::run(&cx).await,
+        Command::Completions(args) => completions::print_script(&args).map(|()| Exit::Ok).map_err(Failure::from),
     };
     match ended {
         Ok(exit) => exit.into(),
-        Err(failure) => failure.report(&cx.output).into(),
+        Err(failure) => suggest::explain(&cx.client, failure).await.report(&cx.output).into(),
     }
 }
 
-/// Prints the completion script of `command`.
-pub(crate) fn print_completions(args: &CompletionsArgs, mut command: clap::Command) {
-    let mut script = Vec::new();
-    let name = command.get_name().to_owned();
-    clap_complete::generate(args.shell, &mut command, name, &mut script);
-    output::write_raw(&script);
+/// Prints the overview of all commands.
+pub(crate) fn print_overview(command: &clap::Command) {
+    output::write_raw(format!("{}\n", overview::text(command)).as_bytes());
 }

@@ -42,7 +42,7 @@ impl List<'_> {
         loop {
             let response = cx.client.get(self.collection, &self.page_query(args, cursor.as_deref())).await?;
             if cx.output.json && !args.all {
-                return Ok(cx.output.line(response.text.trim_end())?);
+                return Ok(cx.output.document(response.text.trim_end())?);
             }
             // Items stay untyped because `--all --json` prints them unchanged.
             let page: PageView<Value> = response.read()?;
@@ -53,7 +53,7 @@ impl List<'_> {
             }
         }
         if cx.output.json {
-            return Ok(cx.output.line(serde_json::json!({ "items": items, "nextCursor": null }))?);
+            return Ok(cx.output.document(serde_json::json!({ "items": items, "nextCursor": null }))?);
         }
         if items.is_empty() {
             cx.output.note(self.empty_message);

@@ -10,6 +10,7 @@ use super::definitions::{self, Format, ResourceKind};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::fields::{self, revision, text};
+use super::follow::pluralize;
 use super::output::sanitize_line;
 use super::pages::{List, PageArgs};
 use super::table::Table;
@@ -21,6 +22,7 @@ pub(crate) enum ProvidersCommand {
     /// List providers
     List(ListArgs),
     /// Show a provider
+    #[command(visible_alias = "show")]
     Get(ReferenceArgs),
     /// Create providers from files; fails if a provider exists
     Create(CreateArgs),
@@ -99,7 +101,7 @@ fn state(provider: &Value) -> &'static str {
 async fn get(cx: &Context, args: &ReferenceArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&path(PROVIDERS, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let provider: Value = response.read()?;
@@ -145,7 +147,7 @@ async fn create(cx: &Context, args: &CreateArgs) -> Result<Exit, Failure> {
         }
     }
     if cx.output.json {
-        cx.output.line(json!({ "items": results }))?;
+        cx.output.document(json!({ "items": results }))?;
     }
     Ok(exit)
 }
@@ -154,10 +156,10 @@ async fn test(cx: &Context, args: &ReferenceArgs) -> Result<Exit, Failure> {
     let response = cx.client.call(&format!("{}/test", path(PROVIDERS, &args.reference)), &json!({})).await?;
     let test: ProviderTestView = response.read()?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         let status = test.http_status.map(|status| format!(", HTTP {status}")).unwrap_or_default();
-        let tools = test.tool_count.map(|count| format!(", {count} tools")).unwrap_or_default();
+        let tools = test.tool_count.map(|count| format!(", {}", pluralize(count, "tool"))).unwrap_or_default();
         let (mark, text) = match &test.error {
             None => (cx.output.out.good('✓'), "answered".to_owned()),
             Some(error) => (cx.output.out.bad('✗'), sanitize_line(&error.message)),

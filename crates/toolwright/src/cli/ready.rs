@@ -25,7 +25,7 @@ pub(super) async fn run(cx: &Context, collection: &str, args: ReadyArgs) -> Resu
     let response = cx.client.get(&format!("{}/readiness", path(collection, &args.reference)), &query).await?;
     let readiness: ReadinessView = response.read()?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         let width = readiness.checks.iter().map(|check| check.check.len()).max().unwrap_or_default();
         cx.output.lines(readiness.checks.iter().map(|check| line(&cx.output, check, width)))?;

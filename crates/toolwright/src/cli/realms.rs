@@ -37,7 +37,7 @@ pub(super) async fn run(cx: &Context, command: RealmsCommand) -> Result<Exit, Fa
         RealmsCommand::Create(args) => {
             let response = cx.client.post(REALMS, &json!({ "name": args.name })).await?;
             if cx.output.json {
-                cx.output.line(response.text.trim_end())?;
+                cx.output.document(response.text.trim_end())?;
             } else {
                 cx.output.line(format!("{} created    realm {}", cx.output.out.good('✓'), args.name))?;
             }

@@ -14,6 +14,7 @@ use super::definitions::read_bytes;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::fields::text;
+use super::follow::pluralize;
 use super::input::parse_json_argument;
 use super::output::sanitize_line;
 use super::table::Table;
@@ -136,7 +137,7 @@ async fn find(cx: &Context, args: FindArgs) -> Result<Exit, Failure> {
     });
     let response = cx.client.post(&query_path("find"), &body).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let found: RecordPageView = response.read()?;
@@ -175,7 +176,7 @@ async fn count(cx: &Context, args: QueryArgs) -> Result<Exit, Failure> {
     let response =
         cx.client.post(&query_path("count"), &json!({ "rootType": args.type_name, "query": args.query })).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         cx.output.line(response.read::<RecordCount>()?.count)?;
     }
@@ -187,7 +188,7 @@ async fn save(cx: &Context, args: SaveArgs) -> Result<Exit, Failure> {
     let response =
         cx.client.post(&query_path("save"), &json!({ "rootType": args.type_name, "entity": entity })).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let saved: SavedView = response.read()?;
@@ -208,13 +209,13 @@ async fn delete(cx: &Context, args: DeleteArgs) -> Result<Exit, Failure> {
     };
     let response = cx.client.post(&query_path(name), &body).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         let count = match by_id {
             true => response.read::<DeletedView>()?.deleted_count,
             false => response.read::<DeletedManyView>()?.deleted_count,
         };
-        cx.output.line(format!("{} deleted    {count} record(s)", cx.output.out.good('✓')))?;
+        cx.output.line(format!("{} deleted    {}", cx.output.out.good('✓'), pluralize(count, "record")))?;
     }
     Ok(Exit::Ok)
 }
@@ -265,7 +266,7 @@ async fn import(cx: &Context, args: ImportArgs) -> Result<Exit, Failure> {
 
 fn report_progress(cx: &Context, line: &[u8], progress: &ImportLine) -> Result<(), Failure> {
     if cx.output.json {
-        return Ok(cx.output.print(&String::from_utf8_lossy(line))?);
+        return Ok(cx.output.stream_item(&String::from_utf8_lossy(line))?);
     }
     for FailedLine { line, message } in &progress.failed {
         cx.output.note(format!("{} line {line}: {}", cx.output.err.bad('✗'), sanitize_line(message)));

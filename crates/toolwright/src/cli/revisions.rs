@@ -54,7 +54,7 @@ fn table(revisions: &[RevisionView]) -> Table {
 async fn diff(cx: &Context, path: &str) -> Result<Exit, Failure> {
     let response = cx.client.get(path, &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let diff: RevisionDiffView = response.read()?;

@@ -34,6 +34,18 @@ pub(super) fn parameters(tool: &Value) -> Vec<ToolParameter> {
     properties.and_then(Value::as_object).map(|all| all.iter().map(parameter).collect()).unwrap_or_default()
 }
 
+/// Returns the names of all parameters; empty if the tool accepts other names too, or declares none.
+pub(super) fn declared_names(tool: &Value) -> Vec<String> {
+    let is_open = |schema: &Value| {
+        schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false))
+            || ["patternProperties", "$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| schema.get(*key).is_some())
+    };
+    if tool.get("inputJsonSchema").is_some_and(is_open) {
+        return Vec::new();
+    }
+    parameters(tool).into_iter().map(|parameter| parameter.name).collect()
+}
+
 /// Returns whether the schema allows only a string at this path. An argument such as `101` then means the string
 /// `"101"`.
 pub(super) fn expects_string(tool: &Value, path: &[&str]) -> bool {

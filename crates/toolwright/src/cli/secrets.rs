@@ -23,7 +23,8 @@ pub(crate) enum SecretsCommand {
     /// List the secrets that apply to you, without values
     List,
     /// Remove a secret
-    Remove(RemoveArgs),
+    #[command(visible_alias = "remove")]
+    Delete(RemoveArgs),
 }
 
 /// Arguments of `secrets set`.
@@ -80,7 +81,7 @@ pub(super) async fn run(cx: &Context, command: SecretsCommand) -> Result<Exit, F
     match command {
         SecretsCommand::Set(args) => set(cx, args).await,
         SecretsCommand::List => list(cx).await,
-        SecretsCommand::Remove(args) => remove(cx, args).await,
+        SecretsCommand::Delete(args) => remove(cx, args).await,
     }
 }
 
@@ -92,7 +93,7 @@ async fn set(cx: &Context, args: SetArgs) -> Result<Exit, Failure> {
     let body = json!({ "name": args.name, "scope": args.scope.as_str(), "value": value.expose_secret() });
     let response = cx.client.post(SECRETS, &body).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         let secret: SecretView = response.read()?;
         let done = cx.output.out.good('✓');
@@ -105,7 +106,7 @@ async fn set(cx: &Context, args: SetArgs) -> Result<Exit, Failure> {
 async fn list(cx: &Context) -> Result<Exit, Failure> {
     let response = cx.client.get(SECRETS, &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let page: PageView<SecretView> = response.read()?;

@@ -7,6 +7,7 @@ use super::client::SERVER;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::fields;
+use super::follow::pluralize;
 use super::output::sanitize_line;
 
 /// Arguments of `server` (none).
@@ -19,7 +20,7 @@ pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
     let server: ServerView = response.read()?;
     let exit = if server.healthy { Exit::Ok } else { Exit::Unavailable };
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(exit);
     }
     let administration = server.administration.as_ref();
@@ -31,7 +32,7 @@ pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
         ("database", server.database.clone()),
         ("data", administration.map(|view| view.data_folder.clone()).unwrap_or_default()),
         ("disk", disk.map(|(free, total)| format!("{} of {} free", gib(free), gib(total))).unwrap_or_default()),
-        ("running", administration.map(|view| format!("{} runs", view.running_runs)).unwrap_or_default()),
+        ("running", administration.map(|view| pluralize(view.running_runs, "run")).unwrap_or_default()),
     ];
     fields::print_labeled(&cx.output, &fields.map(|(label, value)| (label, sanitize_line(&value))))?;
     cx.output.line("")?;

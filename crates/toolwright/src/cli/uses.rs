@@ -21,7 +21,7 @@ pub(crate) struct UsesArgs {
 pub(super) async fn run(cx: &Context, collection: &str, args: UsesArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&format!("{}/uses", path(collection, &args.reference)), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let uses: Map<String, Value> = response.read()?;

@@ -248,12 +248,8 @@ impl Config {
     /// Parses `egress_allow`.
     pub(crate) fn egress_networks(&self) -> anyhow::Result<Vec<IpNet>> {
         let networks = self.egress_allow.split(',').map(str::trim).filter(|text| !text.is_empty());
-        networks
-            .map(|text| {
-                text.parse()
-                    .with_context(|| format!("egress_allow must be a list of CIDRs such as `10.0.0.0/8`, got `{text}`"))
-            })
-            .collect()
+        let parsed = networks.map(toolwright_types::parse_network).collect::<Result<_, _>>();
+        parsed.map_err(|rule| anyhow::anyhow!("each entry of egress_allow {rule}"))
     }
 
     /// Parses `blob_url`.

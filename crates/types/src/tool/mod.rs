@@ -279,7 +279,15 @@ impl ToolDefinition {
 
     /// The schema of the input; `{}` if the definition has none.
     pub fn effective_input_schema(&self) -> Value {
-        effective_schema(&self.input_json_schema, &self.input_schema)
+        let mut schema = effective_schema(&self.input_json_schema, &self.input_schema);
+        // The short form lists all parameters, so a misspelled name is an error. An empty list is a tool without a
+        // schema.
+        if self.has_short_input()
+            && let Some(fields) = schema.as_object_mut()
+        {
+            fields.insert("additionalProperties".into(), json!(false));
+        }
+        schema
     }
 
     /// The schema of the output; `{}` if the definition has none.
@@ -299,6 +307,14 @@ impl ToolDefinition {
     /// The size above which an output is truncated.
     pub fn output_limit(&self) -> u64 {
         self.max_output_bytes.unwrap_or(2_000_000)
+    }
+}
+
+impl ToolDefinition {
+    /// Whether the input schema is an expanded short form with parameters.
+    fn has_short_input(&self) -> bool {
+        let listed = self.input_schema.as_ref().is_some_and(|parameters| !parameters.is_empty());
+        listed && self.input_json_schema.as_ref().is_none_or(|schema| has_only_definitions(&schema.0))
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct CostArgs {
 pub(super) async fn run(cx: &Context, args: CostArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&format!("{}/cost-estimate", path(AGENTS, &args.reference)), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let estimate: CostEstimateView = response.read()?;

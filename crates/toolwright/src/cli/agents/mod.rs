@@ -22,7 +22,8 @@ pub(crate) enum AgentsCommand {
     /// List agents
     List(list::ListArgs),
     /// Show an agent and its system prompt
-    Show(show::ShowArgs),
+    #[command(visible_alias = "show")]
+    Get(show::ShowArgs),
     /// Create or update agents and other definitions from files
     Apply(apply::ApplyArgs),
     /// Print the definition of an agent
@@ -47,7 +48,7 @@ pub(crate) enum AgentsCommand {
 pub(super) async fn run(cx: &Context, command: AgentsCommand) -> Result<Exit, Failure> {
     match command {
         AgentsCommand::List(args) => list::run(cx, args).await,
-        AgentsCommand::Show(args) => show::run(cx, args).await,
+        AgentsCommand::Get(args) => show::run(cx, args).await,
         AgentsCommand::Apply(args) => apply::run(cx, args, Some(ResourceKind::Agent)).await,
         AgentsCommand::Export(args) => export::run(cx, ResourceKind::Agent, args).await,
         AgentsCommand::Versions(args) => versions::run(cx, AGENTS, args).await,

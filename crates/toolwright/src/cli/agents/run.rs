@@ -2,12 +2,16 @@
 
 use std::io::IsTerminal;
 
+use serde_json::Value;
+use toolwright_api::wire::AcceptedView;
+
 use crate::cli::Context;
-use crate::cli::client::{AGENTS, parse_name, path};
+use crate::cli::client::{AGENTS, ApiResponse, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::follow::{self, ApprovalMode, FollowOptions, FollowRole};
 use crate::cli::input::read_stdin;
+use crate::cli::output::sanitize_line;
 use crate::cli::prompt::Prompter;
 
 use super::context::ContextArgs;
@@ -29,19 +33,42 @@ pub(crate) struct RunArgs {
     /// Approve every call that requires approval
     #[arg(long)]
     yes: bool,
+    /// Start a durable run, which continues after a crash of the server
+    #[arg(long)]
+    durable: bool,
+    /// Start a durable run, print its ID and do not wait for it
+    #[arg(long, conflicts_with = "yes")]
+    detach: bool,
 }
 
 /// Runs an agent.
 pub(super) async fn run(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
     let message = if args.message == "-" { read_stdin()? } else { args.message };
     let body = follow::execute_body(&message, args.conversation.as_deref(), args.context.read()?);
+    if args.detach {
+        let response = start_durable(cx, &args.reference, &body).await?;
+        match cx.output.json {
+            true => cx.output.document(response.text.trim_end())?,
+            false => cx.output.line(sanitize_line(&response.read::<AcceptedView>()?.run_id))?,
+        }
+        return Ok(Exit::Ok);
+    }
     let prompter = Prompter::new(&[], None)?;
     let approvals = match args.yes {
         true => ApprovalMode::ApproveAll,
         false => approval_mode(cx, &prompter),
     };
-    let feed = follow::start_run(&cx.client, &execute_path(&args.reference), &body).await?;
+    let feed = if args.durable {
+        let started: AcceptedView = start_durable(cx, &args.reference, &body).await?.read()?;
+        follow::watch_run(&cx.client, &started.run_id).await?
+    } else {
+        follow::start_run(&cx.client, &execute_path(&args.reference), &body).await?
+    };
     follow::follow(cx, feed, &FollowOptions { approvals, role: FollowRole::Owner }).await?.show(cx)
+}
+
+async fn start_durable(cx: &Context, agent: &str, body: &Value) -> Result<ApiResponse, Failure> {
+    cx.client.post(&format!("{}/execute/durable", path(AGENTS, agent)), body).await
 }
 
 /// The path for running an agent with an event stream.

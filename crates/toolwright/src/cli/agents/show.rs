@@ -7,7 +7,7 @@ use crate::cli::client::{AGENTS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::fields::{self, revision, text};
-use crate::cli::output::sanitize;
+use crate::cli::output::{sanitize, wrap};
 
 /// Arguments of `agents show`.
 #[derive(clap::Args)]
@@ -21,7 +21,7 @@ pub(crate) struct ShowArgs {
 pub(super) async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&path(AGENTS, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         show(cx, &response.read()?)?;
     }
@@ -34,11 +34,11 @@ fn show(cx: &Context, agent: &Value) -> Result<(), Failure> {
     out.line(format!("{}{state}", out.out.good(text(agent, "refName"))))?;
     let description = text(agent, "description");
     if !description.is_empty() {
-        out.line(format!("{description}\n"))?;
+        out.line(format!("{}\n", wrap(&description, out.width, 0)))?;
     }
     fields::print_labeled(out, &labeled_fields(agent))?;
     if let Some(prompt) = agent.get("systemPrompt").and_then(Value::as_str) {
-        out.line(format!("\n{}", sanitize(prompt).trim_end()))?;
+        out.line(format!("\n{}", wrap(sanitize(prompt).trim_end(), out.width, 0)))?;
     }
     Ok(())
 }

@@ -135,6 +135,11 @@ fn non_empty(text: &str) -> Option<String> {
 /// unchanged, if the user aborts, or if the editor saves invalid JSON.
 async fn edit(output: &Output, prompter: &Prompter, input: &Value) -> Result<Option<Value>, Failure> {
     let mut text = serde_json::to_string_pretty(input).unwrap_or_default();
+    let how = match editor() {
+        Some(editor) => format!("save the JSON in `{editor}` and close it to approve the call with it"),
+        None => "change the JSON; Enter approves the call with it, Ctrl-C goes back".to_owned(),
+    };
+    output.note(output.err.dim(format!("  {how}")));
     loop {
         text = match editor() {
             Some(editor) => edit_with(&editor, &text)?,

@@ -60,7 +60,7 @@ impl FollowResult {
     /// Prints the summary, or the whole report with `--json`.
     pub(super) fn show(self, cx: &Context) -> Result<Exit, Failure> {
         if cx.output.json {
-            cx.output.line(self.text.trim_end())?;
+            cx.output.document(self.text.trim_end())?;
         } else {
             cx.output.line("")?;
             cx.output.lines(summary_lines(&cx.output, &self.run.state, Some(&self.run.origin)))?;

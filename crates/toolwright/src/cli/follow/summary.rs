@@ -92,8 +92,12 @@ pub(crate) fn format_usd(amount: f64) -> String {
 
 /// Formats a count with its noun in singular or plural.
 pub(crate) fn pluralize(number: u64, one: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", group_thousands(number))
+    let number_text = group_thousands(number);
+    match one.strip_suffix('y') {
+        _ if number == 1 => format!("{number_text} {one}"),
+        Some(stem) => format!("{number_text} {stem}ies"),
+        None => format!("{number_text} {one}s"),
+    }
 }
 
 /// Formats a number with thousands separators.

@@ -36,7 +36,7 @@ pub(super) async fn run(cx: &Context, args: ApplyArgs) -> Result<Exit, Failure> 
     let response = cx.client.post("/api/v1/ai/gram/apply", &body).await?;
     let applied: GramApplyView = response.read()?;
     if cx.output.json {
-        cx.output.line(json!(applied))?;
+        cx.output.document(json!(applied))?;
         return Ok(Exit::Ok);
     }
     for definition in &applied.definitions {

@@ -46,7 +46,7 @@ pub(super) fn run(cx: &Context, args: CheckArgs) -> Result<Exit, Failure> {
     let findings = check_sources(&sources);
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if cx.output.json {
-        cx.output.line(json!({ "ok": errors == 0, "diagnostics": findings }))?;
+        cx.output.document(json!({ "ok": errors == 0, "diagnostics": findings }))?;
     } else {
         for finding in &findings {
             cx.output.line(show(finding, &sources))?;

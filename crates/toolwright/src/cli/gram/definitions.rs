@@ -10,6 +10,7 @@ use toolwright_notation::{ParsedDefinition, read_all};
 
 use super::sources::{self, ParsedFile, SourceFile};
 use crate::cli::definitions::{FileDefinition, ResourceKind, SourceLocation};
+use crate::cli::source_lines::DocumentLines;
 
 /// Returns whether a text is gram, judged by its first tokens. No definition in JSON or YAML starts with these tokens.
 ///
@@ -50,7 +51,7 @@ pub(crate) fn definitions(sources: Vec<(PathBuf, String)>) -> Result<Vec<FileDef
         let document = counts.entry(defined.text).or_default();
         *document += 1;
         let file = sources.get(defined.text).map(|text| text.file.clone()).unwrap_or_default();
-        let location = SourceLocation { file, document: *document };
+        let location = SourceLocation { file, document: *document, line: None };
         let (kind, name, body) = match &defined.definition {
             ParsedDefinition::Agent(agent) => {
                 (ResourceKind::Agent, agent.ref_name.to_string(), serde_json::to_value(agent))
@@ -58,7 +59,7 @@ pub(crate) fn definitions(sources: Vec<(PathBuf, String)>) -> Result<Vec<FileDef
             ParsedDefinition::Tool(tool) => (ResourceKind::Tool, tool.ref_name.to_string(), serde_json::to_value(tool)),
         };
         let body: Value = body.map_err(|error| vec![format!("{location}: {error}")])?;
-        Ok(FileDefinition { kind, name, body, location })
+        Ok(FileDefinition { kind, name, body, location, lines: DocumentLines::default() })
     });
     definitions.collect()
 }

@@ -28,7 +28,7 @@ pub(super) fn run(cx: &Context, args: DiffArgs) -> Result<Exit, Failure> {
     };
     let differences = diff(&before.pattern, &after.pattern);
     if cx.output.json {
-        cx.output.line(json!({ "differences": differences }))?;
+        cx.output.document(json!({ "differences": differences }))?;
     } else {
         cx.output.lines(differences.iter().map(|difference| sanitize_line(&difference.to_string())))?;
     }

@@ -31,7 +31,7 @@ pub(super) async fn run(cx: &Context, args: QueryArgs) -> Result<Exit, Failure> 
         files => query_files(&query, files)?,
     };
     if cx.output.json {
-        cx.output.line(json!(found))?;
+        cx.output.document(json!(found))?;
         return Ok(Exit::Ok);
     }
     for found_match in &found.matches {

@@ -33,7 +33,7 @@ pub(super) fn run(cx: &Context, args: SchemaArgs) -> Result<Exit, Failure> {
         None => tool_schemas(&sources::read_parsed(&args.files)?)?,
     };
     let text = if cx.output.json { schema.to_string() } else { format!("{schema:#}") };
-    cx.output.line(text)?;
+    cx.output.document(text)?;
     Ok(Exit::Ok)
 }
 

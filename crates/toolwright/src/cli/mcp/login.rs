@@ -235,7 +235,7 @@ fn show(cx: &Context, provider: &str, stored: &SecretView, grant: &Grant) -> Res
         let until = grant.expires_at;
         let text =
             json!({ "provider": provider, "secret": name, "scope": scope, "renews": renews, "expiresAt": until });
-        return Ok(cx.output.line(text)?);
+        return Ok(cx.output.document(text)?);
     }
     let validity = match (renews, grant.expires_at) {
         (true, _) => "renewed automatically".to_owned(),

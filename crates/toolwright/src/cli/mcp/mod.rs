@@ -15,6 +15,7 @@ use toolwright_mcp::{
 use super::client::ApiClient;
 use super::exit::Exit;
 use super::failure::Failure;
+use super::follow::pluralize;
 use super::output::sanitize_line;
 use super::{Connection, Context};
 use login::LoginArgs;
@@ -165,11 +166,15 @@ async fn probe(cx: &Context, args: ProbeArgs) -> Result<Exit, Failure> {
 
 fn show(cx: &Context, findings: &ProbeReport) -> Result<(), Failure> {
     if cx.output.json {
-        return Ok(cx.output.line(json!(findings))?);
+        return Ok(cx.output.document(json!(findings))?);
     }
     let server = findings.server.as_deref().unwrap_or("unnamed server");
     cx.output.line(format!("{} (MCP {})", sanitize_line(server), sanitize_line(&findings.protocol_version)))?;
-    cx.output.line(format!("{} tools: {}", findings.tools.len(), sanitize_line(&findings.tools.join(", "))))?;
+    cx.output.line(format!(
+        "{}: {}",
+        pluralize(findings.tools.len() as u64, "tool"),
+        sanitize_line(&findings.tools.join(", "))
+    ))?;
     if findings.calls.is_empty() && !findings.tools.is_empty() {
         cx.output.note("no tool was called; use --call TOOL to call one");
     }

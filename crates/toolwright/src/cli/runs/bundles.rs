@@ -13,6 +13,7 @@ use crate::cli::Context;
 use crate::cli::client::{RUNS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::follow::pluralize;
 use crate::cli::output::sanitize_line;
 
 /// Arguments of `runs export`.
@@ -58,9 +59,9 @@ pub(crate) async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failu
     let unwritable = |error| Failure::Usage(format!("cannot write `{}`: {error}", file.display()));
     std::fs::write(&file, &response.text).map_err(unwritable)?;
     if cx.output.json {
-        cx.output.line(json!({ "run": args.run, "file": file, "bytes": response.text.len() }))?;
+        cx.output.document(json!({ "run": args.run, "file": file, "bytes": response.text.len() }))?;
     } else {
-        let written = format!("✓ wrote {} bytes to {}", response.text.len(), file.display());
+        let written = format!("✓ wrote {} to {}", pluralize(response.text.len() as u64, "byte"), file.display());
         cx.output.line(cx.output.out.good(written))?;
     }
     Ok(Exit::Ok)
@@ -81,11 +82,11 @@ pub(crate) async fn replay(cx: &Context, args: &ReplayArgs) -> Result<Exit, Fail
             ReplayOutcome::Diverged(_, details) => json!({ "identical": false, "divergence": details }),
             ReplayOutcome::Invalid(problem) => json!({ "identical": false, "error": problem }),
         };
-        cx.output.line(line)?;
+        cx.output.document(line)?;
     } else {
         match &outcome {
             ReplayOutcome::Identical(entries) => {
-                cx.output.line(cx.output.out.good(format!("✓ identical: {entries} entries")))?;
+                cx.output.line(cx.output.out.good(format!("✓ identical: {}", pluralize(*entries as u64, "entry"))))?;
             }
             ReplayOutcome::Diverged(text, _) => {
                 cx.output.line(cx.output.out.bad(format!("✗ {}", sanitize_line(text))))?
@@ -112,7 +113,7 @@ pub(crate) fn test(cx: &Context, args: &TestArgs) -> Result<Exit, Failure> {
     let failed = results.iter().filter(|(_, outcome)| !matches!(outcome, ReplayOutcome::Identical(_))).count();
     if cx.output.json {
         let item = |(name, outcome): &(String, ReplayOutcome)| json!({ "bundle": name, "identical": outcome.problem().is_none(), "problem": outcome.problem() });
-        cx.output.line(json!({ "items": results.iter().map(item).collect::<Vec<_>>(), "failed": failed }))?;
+        cx.output.document(json!({ "items": results.iter().map(item).collect::<Vec<_>>(), "failed": failed }))?;
     }
     for (name, outcome) in results.iter().filter(|_| !cx.output.json) {
         match outcome.problem() {
@@ -153,9 +154,13 @@ pub(crate) async fn verify(cx: &Context, run: &str) -> Result<Exit, Failure> {
     let response = cx.client.get(&format!("{}/verify", path(RUNS, run)), &[]).await?;
     let found: VerificationView = response.read()?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else if found.intact {
-        cx.output.line(cx.output.out.good(format!("✓ {} entries, head {}", found.entries, found.head_hash)))?;
+        cx.output.line(cx.output.out.good(format!(
+            "✓ {}, head {}",
+            pluralize(found.entries, "entry"),
+            found.head_hash
+        )))?;
     } else {
         let (at, why) = (found.broken_at.unwrap_or_default(), found.why.unwrap_or_default());
         cx.output.line(cx.output.out.bad(format!("✗ entry {at}: {}", sanitize_line(&why))))?;

@@ -69,7 +69,7 @@ pub(crate) struct ResultsArgs {
 pub(super) async fn cancel(cx: &Context, run: &str) -> Result<Exit, Failure> {
     let response = cx.client.call(&format!("{}/cancel", path(RUNS, run)), &json!({})).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         cx.output.lines(follow::summary_lines(&cx.output, &response.read()?, None))?;
     }
@@ -80,7 +80,7 @@ pub(super) async fn cancel(cx: &Context, run: &str) -> Result<Exit, Failure> {
 pub(super) async fn delete(cx: &Context, run: &str) -> Result<Exit, Failure> {
     cx.client.delete(&path(RUNS, run), &[]).await?;
     if cx.output.json {
-        cx.output.line(json!({ "items": [{ "ref": run, "outcome": "deleted" }] }))?;
+        cx.output.document(json!({ "items": [{ "ref": run, "outcome": "deleted" }] }))?;
     } else {
         cx.output.line(format!("{} {run} deleted", cx.output.out.good('✓')))?;
     }
@@ -131,7 +131,7 @@ impl CallTarget {
 
 fn show_accepted(cx: &Context, response: &ApiResponse) -> Result<Exit, Failure> {
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     }
     Ok(Exit::Ok)
 }
@@ -140,7 +140,7 @@ fn show_accepted(cx: &Context, response: &ApiResponse) -> Result<Exit, Failure> 
 fn show_settled_run(cx: &Context, response: &ApiResponse) -> Result<Exit, Failure> {
     let state: AgentResponseView = response.read()?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(follow::exit_code(&state));
     }
     let reply = &state.response.response_text;

@@ -77,7 +77,7 @@ pub(super) async fn fork(cx: &Context, args: ForkArgs) -> Result<Exit, Failure> 
     put("sendWrites", args.send_writes.then_some(Value::Bool(true)));
     let response = cx.client.call(&format!("{}/fork", path(RUNS, &args.run)), &Value::Object(body)).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         let run = sanitize_line(&response.read::<AcceptedView>()?.run_id);
         cx.output.line(format!("{} forked {} as {}", cx.output.out.good('✓'), args.run, run))?;
@@ -92,7 +92,7 @@ pub(super) async fn diff(cx: &Context, args: &DiffArgs) -> Result<Exit, Failure>
     let response = cx.client.get(&address, &[]).await?;
     let found: RunDiffView = response.read()?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         show_differences(cx, &found.differences)?;
         if let Some(divergence) = &found.first_divergence {

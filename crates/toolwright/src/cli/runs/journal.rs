@@ -39,7 +39,7 @@ pub(super) async fn run(cx: &Context, args: JournalArgs) -> Result<Exit, Failure
         entries.extend(page);
     }
     if cx.output.json {
-        cx.output.line(serde_json::json!({ "items": entries, "nextCursor": pages.cursor }))?;
+        cx.output.document(serde_json::json!({ "items": entries, "nextCursor": pages.cursor }))?;
         return Ok(Exit::Ok);
     }
     if entries.is_empty() {

@@ -24,7 +24,8 @@ pub(crate) enum RunsCommand {
     /// List runs, most recent first
     List(list::ListArgs),
     /// Show the calls, usage and reply of a run
-    Show(show::ShowArgs),
+    #[command(visible_alias = "show")]
+    Get(show::ShowArgs),
     /// Print the journal of a run: entries with kind, call, duration, cost, and whether the run can be forked there
     Journal(journal::JournalArgs),
     /// Print a run and its child runs, with status and cost
@@ -71,7 +72,7 @@ pub(crate) struct RunArg {
 pub(super) async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Failure> {
     match command {
         RunsCommand::List(args) => list::run(cx, args).await,
-        RunsCommand::Show(args) => show::run(cx, args).await,
+        RunsCommand::Get(args) => show::run(cx, args).await,
         RunsCommand::Journal(args) => journal::run(cx, args).await,
         RunsCommand::Tree(target) => tree::run(cx, &target).await,
         RunsCommand::Watch(target) => watch::run(cx, &target.run).await,

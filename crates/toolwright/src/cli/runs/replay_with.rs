@@ -55,7 +55,7 @@ pub(crate) async fn replay(cx: &Context, file: &Path, args: &ReplayOverrides) ->
     let report: TrialReplayView = response.read()?;
     let exit = if report.identical { Exit::Ok } else { Exit::Failed };
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(exit);
     }
     let TrialReplayView { run_id, replay_of, status, differences, calls, replies, .. } = &report;

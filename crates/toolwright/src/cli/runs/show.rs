@@ -34,7 +34,7 @@ pub(super) async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
         let gram = gram_response(&response.read()?);
         cx.output.print(&print(&Pattern::from(&gram)))?;
     } else if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         show(cx, &args.target.run, &response.read()?, args.verbose).await?;
     }

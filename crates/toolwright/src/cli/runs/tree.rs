@@ -14,7 +14,7 @@ use crate::cli::output::sanitize_line;
 pub(super) async fn run(cx: &Context, target: &RunArg) -> Result<Exit, Failure> {
     let response = cx.client.get(&format!("{}/tree", path(RUNS, &target.run)), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let tree: RunTreeView = response.read()?;

@@ -34,7 +34,7 @@ pub(super) async fn run(cx: &Context, args: UndoArgs) -> Result<Exit, Failure> {
     let response = cx.client.call(&format!("{}/undo", path(RUNS, &args.run)), &body).await?;
     if args.dry_run {
         if cx.output.json {
-            cx.output.line(response.text.trim_end())?;
+            cx.output.document(response.text.trim_end())?;
         } else {
             show(cx, &response.read()?)?;
         }
@@ -45,7 +45,7 @@ pub(super) async fn run(cx: &Context, args: UndoArgs) -> Result<Exit, Failure> {
         return watch::run(cx, &run).await;
     }
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         cx.output.line(format!("{} undoing {} with {}", cx.output.out.good('✓'), args.run, sanitize_line(&run)))?;
         cx.output.note(format!("follow it with `toolwright runs watch {}`", sanitize_line(&run)));

@@ -9,6 +9,7 @@ use crate::cli::client::{TOOLS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::input::InputArgs;
+use crate::cli::output::sanitize_line;
 
 use super::envelope;
 
@@ -38,6 +39,9 @@ impl Target {
     pub(super) async fn body(&self, cx: &Context) -> Result<Value, Failure> {
         let base = self.input.base()?;
         let tool = if self.input.needs_tool_schema() { self.definition(cx).await } else { None };
+        for message in tool.iter().flat_map(|tool| self.input.unknown_parameters(tool)) {
+            cx.output.note(cx.output.err.warn(format!("! {}", sanitize_line(&message))));
+        }
         let mut body = json!({ "input": self.input.merge_parameters(base, tool.as_ref())? });
         if let (Some(version), Some(fields)) = (&self.version, body.as_object_mut()) {
             fields.insert("version".into(), json!(version));
@@ -62,14 +66,14 @@ pub(super) async fn run(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
     if response.status == 202 {
         let waiting: AwaitingClientView = response.read()?;
         match cx.output.json {
-            true => cx.output.line(response.text.trim_end())?,
+            true => cx.output.document(response.text.trim_end())?,
             false => envelope::show_waiting(&cx.output, &args.target.reference, &waiting)?,
         }
         return Ok(Exit::Ok);
     }
     let envelope: ToolEnvelope = response.read()?;
     match cx.output.json {
-        true => cx.output.line(response.text.trim_end())?,
+        true => cx.output.document(response.text.trim_end())?,
         false => envelope::show(&cx.output, &envelope)?,
     }
     Ok(if envelope.is_success() { Exit::Ok } else { Exit::Failed })

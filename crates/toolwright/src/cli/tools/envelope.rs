@@ -6,7 +6,7 @@ use toolwright_api::wire::{AwaitingClientView, FieldError};
 use toolwright_types::{Attachment, AttachmentKind, NestedCall, ToolEnvelope, ToolError};
 
 use crate::cli::failure::{Failure, field_error_line};
-use crate::cli::output::{Output, sanitize_line};
+use crate::cli::output::{Output, sanitize_line, wrap};
 
 /// Prints an envelope to stdout, and its messages and warnings to stderr.
 pub(super) fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failure> {
@@ -17,7 +17,7 @@ pub(super) fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failu
             output.line(pretty(&envelope.output))?;
         }
         Some(error) => {
-            output.line(output.out.bad(headline))?;
+            output.line(wrap(&output.out.bad(headline), output.width, 2))?;
             output.lines(error_lines(error, envelope.metadata.http_status))?;
         }
     }
@@ -55,7 +55,9 @@ fn headline(envelope: &ToolEnvelope) -> String {
 fn error_lines(error: &ToolError, http_status: Option<u16>) -> Vec<String> {
     let detail = |name: &str| error.details.as_ref().and_then(|details| details.get(name));
     let fields = detail("errors").and_then(|errors| serde_json::from_value::<Vec<FieldError>>(errors.clone()).ok());
-    let mut lines: Vec<String> = fields.unwrap_or_default().iter().map(field_error_line).collect();
+    // The message contains the first error, which is not repeated.
+    let is_new = |field: &&FieldError| !(error.message.contains(&field.message) && error.message.contains(&field.path));
+    let mut lines: Vec<String> = fields.unwrap_or_default().iter().filter(is_new).map(field_error_line).collect();
     lines.extend(detail("reason").and_then(Value::as_str).map(|reason| format!("reason: {reason}")));
     lines.extend(http_status.map(|status| format!("HTTP status: {status}")));
     lines.extend(error.retry_after_s.map(|seconds| format!("retry after {seconds} s")));

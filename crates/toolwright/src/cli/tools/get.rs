@@ -7,6 +7,7 @@ use crate::cli::client::{TOOLS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::fields::{self, revision, text};
+use crate::cli::output::wrap;
 use crate::cli::schema::parameters;
 use crate::cli::table::Table;
 
@@ -27,7 +28,7 @@ pub(super) async fn run(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
     let query: Vec<_> = args.version.into_iter().map(|version| ("version", version)).collect();
     let response = cx.client.get(&path(TOOLS, &args.reference), &query).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         show(cx, &response.read()?)?;
     }
@@ -40,7 +41,7 @@ fn show(cx: &Context, tool: &Value) -> Result<(), Failure> {
     out.line(format!("{}  {state}", out.out.good(format!("{}@{}", text(tool, "refName"), text(tool, "version")))))?;
     let description = text(tool, "description");
     if !description.is_empty() {
-        out.line(format!("{description}\n"))?;
+        out.line(format!("{}\n", wrap(&description, out.width, 0)))?;
     }
     fields::print_labeled(out, &fields(tool))?;
     let parameters = parameters(tool);

@@ -10,7 +10,7 @@ use crate::cli::client::TOOLS;
 use crate::cli::definitions::{document_source, read_source};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::import_summary::ImportSummary;
+use crate::cli::import_summary::{ImportSummary, WriteArgs, preview_remark};
 use crate::cli::output::sanitize_line;
 
 /// Subcommands of `tools import`.
@@ -48,6 +48,8 @@ pub(crate) struct McpArgs {
     /// Prefix of tool names [default: none]
     #[arg(long)]
     prefix: Option<String>,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 /// The transports of an MCP server with a URL.
@@ -86,9 +88,8 @@ pub(crate) struct GrpcArgs {
     /// Replace previously imported tools that have changed
     #[arg(long)]
     update: bool,
-    /// Show what would be imported without writing anything
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 /// Arguments of `tools import openapi`.
@@ -121,9 +122,8 @@ pub(crate) struct OpenapiArgs {
     /// Replace previously imported tools that have changed
     #[arg(long)]
     update: bool,
-    /// Show what would be imported without writing anything
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 /// Runs a `tools import` subcommand.
@@ -136,7 +136,7 @@ pub(super) async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Fa
     // Uses the long timeout: importing a thousand operations takes seconds.
     let response = cx.client.call(&format!("{TOOLS}/import/{kind}"), &body).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else if kind == "mcp" {
         show_mcp(cx, &response.read()?)?;
     } else {
@@ -161,6 +161,7 @@ impl McpArgs {
             "transport": transport,
             "providerRef": self.provider,
             "prefix": self.prefix,
+            "dryRun": self.write.is_preview(),
         })
     }
 }
@@ -176,7 +177,7 @@ impl GrpcArgs {
             "services": self.services,
             "prefix": self.prefix,
             "update": self.update,
-            "dryRun": self.dry_run,
+            "dryRun": self.write.is_preview(),
         }))
     }
 }
@@ -194,7 +195,7 @@ impl OpenapiArgs {
             json!({ "tags": self.tags, "paths": self.paths, "methods": self.methods, "operationIds": self.operations });
         body.insert("include".into(), include);
         body.insert("update".into(), json!(self.update));
-        body.insert("dryRun".into(), json!(self.dry_run));
+        body.insert("dryRun".into(), json!(self.write.is_preview()));
         Ok(Value::Object(body))
     }
 }
@@ -206,11 +207,11 @@ fn show(cx: &Context, report: &ImportView) -> Result<(), Failure> {
         true => cx.output.line(format!("{}  provider {provider}", paint.good("+ provider ")))?,
         false => cx.output.line(format!("{}  provider {provider}", paint.dim("= provider ")))?,
     }
-    ImportSummary::from(report).show(cx, "", if report.dry_run { " (nothing was written)" } else { "" })
+    ImportSummary::from(report).show(cx, "", preview_remark(report.dry_run))
 }
 
 fn show_mcp(cx: &Context, report: &McpImportView) -> Result<(), Failure> {
     let paint = cx.output.out;
     cx.output.line(format!("{}  provider {}", paint.dim("= provider "), sanitize_line(&report.provider_ref)))?;
-    ImportSummary::from(report).show(cx, "", "")
+    ImportSummary::from(report).show(cx, "", preview_remark(report.dry_run))
 }

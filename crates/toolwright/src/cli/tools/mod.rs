@@ -20,6 +20,7 @@ pub(crate) enum ToolsCommand {
     /// List tools
     List(list::ListArgs),
     /// Show a tool and its parameters
+    #[command(visible_alias = "show")]
     Get(get::GetArgs),
     /// Create or update tools and other definitions from files
     Apply(apply::ApplyArgs),

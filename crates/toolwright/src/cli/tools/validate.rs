@@ -24,7 +24,7 @@ pub(super) async fn run(cx: &Context, args: ValidateArgs) -> Result<Exit, Failur
     let response = cx.client.post(&format!("{}/validate", path(TOOLS, &args.target.reference)), &body).await?;
     let validation: ValidationView = response.read()?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         show(cx, &args.target.reference, &validation)?;
     }

@@ -32,7 +32,8 @@ pub(crate) enum TrialsCommand {
     /// List trials, newest first
     List(ListArgs),
     /// Show the current results of a trial
-    Show(ShowArgs),
+    #[command(visible_alias = "show")]
+    Get(ShowArgs),
     /// Compare an agent's live runs with and without the library of its split, and shadow runs
     Report(ReportArgs),
 }
@@ -108,7 +109,7 @@ pub(super) async fn run(cx: &Context, command: TrialsCommand) -> Result<Exit, Fa
             list.show(cx, &args.page, list_table).await?;
             Ok(Exit::Ok)
         }
-        TrialsCommand::Show(args) => {
+        TrialsCommand::Get(args) => {
             let response = cx.client.get(&path(TRIALS, &args.trial), &[]).await?;
             let trial: TrialView = response.read()?;
             show(cx, &response, &trial)
@@ -159,7 +160,7 @@ async fn compare(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
 /// Shows a trial. The exit code is `Failed` if the trial has ended and runs are missing.
 fn show(cx: &Context, response: &ApiResponse, trial: &TrialView) -> Result<Exit, Failure> {
     match cx.output.json {
-        true => cx.output.line(response.text.trim_end())?,
+        true => cx.output.document(response.text.trim_end())?,
         false => show_trial(cx, trial)?,
     }
     Ok(if trial.under_way || is_complete(trial) { Exit::Ok } else { Exit::Failed })
@@ -174,7 +175,7 @@ async fn report(cx: &Context, args: &ReportArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&format!("{}/trial-report", path(AGENTS, &args.agent)), &query).await?;
     let found: LiveReportView = response.read()?;
     match cx.output.json {
-        true => cx.output.line(response.text.trim_end())?,
+        true => cx.output.document(response.text.trim_end())?,
         false => show_live_report(cx, &args.agent, &found)?,
     }
     Ok(Exit::Ok)

@@ -8,7 +8,7 @@ use crate::cli::client::TYPES;
 use crate::cli::definitions::document_source;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::import_summary::ImportSummary;
+use crate::cli::import_summary::{ImportSummary, WriteArgs, preview_remark};
 
 /// Subcommands of `types import`.
 #[derive(clap::Subcommand)]
@@ -31,6 +31,9 @@ pub(crate) struct DatabaseArgs {
     /// Filter by table name, with `*` as wildcard; may be repeated
     #[arg(long = "table", value_name = "PATTERN")]
     tables: Vec<String>,
+    /// Replace previously imported types that have changed
+    #[arg(long)]
+    update: bool,
     #[command(flatten)]
     write: WriteArgs,
 }
@@ -44,19 +47,11 @@ pub(crate) struct OpenapiArgs {
     /// Filter by schema name, with `*` as wildcard; may be repeated
     #[arg(long = "schema", value_name = "PATTERN")]
     schemas: Vec<String>,
-    #[command(flatten)]
-    write: WriteArgs,
-}
-
-/// Whether types are written, and whether existing types are replaced.
-#[derive(clap::Args)]
-pub(super) struct WriteArgs {
     /// Replace previously imported types that have changed
     #[arg(long)]
     update: bool,
-    /// Write the types instead of only showing what would be imported
-    #[arg(long)]
-    apply: bool,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 /// Runs a `types import` subcommand.
@@ -67,26 +62,27 @@ pub(super) async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Fa
     };
     let response = cx.client.call(&format!("{TYPES}/import/{route}"), &body).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
     } else {
         let report: TypeImportView = response.read()?;
         let summary = ImportSummary::from(&report);
-        summary.show(cx, "type ", if report.applied { "" } else { " (nothing was written; use --apply to write)" })?;
+        summary.show(cx, "type ", preview_remark(!report.applied))?;
     }
     Ok(Exit::Ok)
 }
 
 impl DatabaseArgs {
     fn body(&self) -> Value {
-        let WriteArgs { update, apply } = self.write;
-        json!({ "secretRef": self.secret, "schema": self.schema, "tables": self.tables, "update": update, "apply": apply })
+        json!({
+            "secretRef": self.secret, "schema": self.schema, "tables": self.tables, "update": self.update,
+            "apply": !self.write.is_preview(),
+        })
     }
 }
 
 impl OpenapiArgs {
     fn body(&self) -> Result<Value, Failure> {
         let (field, source) = document_source(&self.source)?;
-        let WriteArgs { update, apply } = self.write;
-        Ok(json!({ field: source, "schemas": self.schemas, "update": update, "apply": apply }))
+        Ok(json!({ field: source, "schemas": self.schemas, "update": self.update, "apply": !self.write.is_preview() }))
     }
 }

@@ -19,6 +19,7 @@ pub(crate) enum TypesCommand {
     /// List entity types
     List(ListArgs),
     /// Show an entity type and its schema
+    #[command(visible_alias = "show")]
     Get(GetArgs),
     /// Create or update entity types and other definitions from files
     Apply(apply::ApplyArgs),
@@ -77,7 +78,7 @@ fn table(items: &[Value]) -> Table {
 async fn get(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&path(TYPES, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(response.text.trim_end())?;
+        cx.output.document(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
     let view: Value = response.read()?;

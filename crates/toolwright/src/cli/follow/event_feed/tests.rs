@@ -39,7 +39,7 @@ fn event(kind: &str, content: &str, id: Option<u64>) -> String {
 async fn client() -> (ApiClient, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let connection = Connection { url, api_key: None, realm: None, json: false };
+    let connection = Connection { url, api_key: None, realm: None, json: false, yaml: false };
     (ApiClient::new(&connection).unwrap(), listener)
 }
 

@@ -78,7 +78,7 @@ pub(super) fn show(cx: &Context, reports: &[ToolReport]) -> Result<(), Failure> 
     let failed = reports.iter().filter(|report| report.failed()).count();
     if cx.output.json {
         let items: Vec<Value> = reports.iter().map(document).collect();
-        return Ok(cx.output.line(json!({ "ok": failed == 0, "items": items }))?);
+        return Ok(cx.output.document(json!({ "ok": failed == 0, "items": items }))?);
     }
     for report in reports {
         let (mark, paint) = (if report.failed() { "✗" } else { "✓" }, cx.output.out);

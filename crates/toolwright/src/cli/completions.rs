@@ -1,0 +1,91 @@
+//! Shell completions that know the names of definitions and runs.
+//!
+//! The script of a shell runs this program with the variable `COMPLETE`, and the program prints the candidates. Names come
+//! from the server of `TOOLWRIGHT_URL`. If it does not answer in time, there are no names, and no error is printed.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::Shells;
+use serde_json::Value;
+use toolwright_api::wire::PageView;
+
+use super::Connection;
+use super::client::{AGENTS, ApiClient, FRAGMENTS, PROVIDERS, RUNS, TOOLS, TYPES};
+use super::failure::Failure;
+use super::fields::text;
+use super::output::write_raw;
+use super::suggest;
+
+/// How long a completion waits for the server.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// The variable that selects the shell of a completion.
+const VARIABLE: &str = "COMPLETE";
+/// The commands whose arguments are names, with the collection of the names.
+const NAMED: [(&str, &str); 7] = [
+    ("tools", TOOLS),
+    ("agents", AGENTS),
+    ("providers", PROVIDERS),
+    ("prompt-fragments", FRAGMENTS),
+    ("types", TYPES),
+    ("runs", RUNS),
+    ("approvals", RUNS),
+];
+/// The arguments of these commands that are names.
+const NAME_ARGUMENTS: [&str; 4] = ["reference", "references", "run", "other"];
+
+/// Arguments of `completions`.
+#[derive(clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// Shell to generate completions for
+    shell: clap_complete::Shell,
+}
+
+/// Completes a command line, if the shell asks for it. Then this function does not return.
+pub(crate) fn complete(command: fn() -> clap::Command) {
+    clap_complete::CompleteEnv::with_factory(move || with_names(command())).var(VARIABLE).complete();
+}
+
+/// Prints the script that connects a shell with the completions of this program.
+pub(crate) fn print_script(args: &CompletionsArgs) -> std::io::Result<()> {
+    let mut script = Vec::new();
+    let name = args.shell.to_string();
+    if let Some(shell) = Shells::builtins().completer(&name) {
+        shell.write_registration(VARIABLE, "toolwright", "toolwright", "toolwright", &mut script)?;
+    }
+    write_raw(&script);
+    Ok(())
+}
+
+/// Adds the completion of names to the arguments that are names.
+fn with_names(command: clap::Command) -> clap::Command {
+    NAMED.into_iter().fold(command, |command, (noun, collection)| {
+        command.mut_subcommand(noun, |noun| noun.mut_subcommands(|verb| with_names_of(verb, collection)))
+    })
+}
+
+fn with_names_of(verb: clap::Command, collection: &'static str) -> clap::Command {
+    verb.mut_args(|argument| match NAME_ARGUMENTS.contains(&argument.get_id().as_str()) {
+        true => argument.add(ArgValueCompleter::new(move |typed: &OsStr| candidates(typed, collection))),
+        false => argument,
+    })
+}
+
+/// Returns the names that begin with the typed text; none if the server does not answer.
+fn candidates(typed: &OsStr, collection: &str) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return Vec::new() };
+    let names = runtime.block_on(async { tokio::time::timeout(TIMEOUT, names(collection)).await });
+    let names = names.ok().and_then(Result::ok).unwrap_or_default();
+    names.into_iter().filter(|name| name.starts_with(&*typed)).map(CompletionCandidate::new).collect()
+}
+
+async fn names(collection: &str) -> Result<Vec<String>, Failure> {
+    let client = ApiClient::new(&Connection::from_environment())?;
+    if collection != RUNS {
+        return Ok(suggest::names(&client, collection).await);
+    }
+    let page: PageView<Value> = client.get(RUNS, &[("limit", "100".to_owned())]).await?.read()?;
+    Ok(page.items.iter().map(|run| text(run, "runId")).collect())
+}
