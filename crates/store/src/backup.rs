@@ -69,5 +69,5 @@ pub async fn check_sqlite(path: &Path) -> Result<(), BackupError> {
 }
 
 async fn open(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
-    SqliteConnectOptions::new().filename(path).pragma("query_only", "on").connect().await
+    SqliteConnectOptions::new().filename(path).connect().await
 }

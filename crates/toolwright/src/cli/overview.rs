@@ -2,9 +2,9 @@
 
 /// The commands in groups. A test checks that every command is in a group.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Server", &["serve", "doctor", "server", "version"]),
+    ("Server", &["serve", "backup", "restore", "doctor", "server", "version"]),
     ("Definitions", &["apply", "diff", "tools", "providers", "agents", "prompt-fragments", "types", "gram"]),
-    ("Runs", &["runs", "approvals", "effects", "conversations", "trials", "blobs"]),
+    ("Runs", &["runs", "approvals", "effects", "events", "conversations", "trials", "blobs"]),
     ("Data and drift", &["records", "drift"]),
     ("Administration", &["secrets", "keys", "realms", "principals", "models", "mcp", "completions"]),
 ];
