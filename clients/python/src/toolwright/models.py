@@ -25,6 +25,25 @@ class AcceptedView(TypedDict):
     """The status of the run."""
 
 
+class AdministrationView(TypedDict):
+    """Details for administrators."""
+
+    dataFolder: str
+    """The data folder."""
+
+    deploymentId: str
+    """The id of the deployment, which is the same on all servers with the same seal key."""
+
+    diskFreeBytes: NotRequired[int | None]
+    """The free space on the disk of the data folder, in bytes; null if it cannot be read."""
+
+    diskTotalBytes: NotRequired[int | None]
+    """The size of the disk of the data folder, in bytes; null if it cannot be read."""
+
+    runningRuns: int
+    """The number of runs in progress on this server."""
+
+
 class AgentDefinition(TypedDict):
     """An agent as its author wrote it. Absent fields have defaults, most of them set by the server."""
 
@@ -123,6 +142,9 @@ class AgentDefinition(TypedDict):
 
     version: NotRequired[str | None]
     """The version of the definition."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
 
     contentHash: NotRequired[str | None]
     """SHA-256 of the canonical definition."""
@@ -268,7 +290,7 @@ class AgentResponseView(TypedDict):
     """The version of the agent that ran."""
 
     approvals: list[ApprovalView]
-    """The calls that wait for approval."""
+    """The calls that wait for approval, of this run and of its child runs. Decide each under its own `runId`."""
 
     clientActions: list[ClientActionView]
     """The actions that the client has to perform."""
@@ -307,6 +329,9 @@ class AgentResponseView(TypedDict):
 
     usage: Usage
     """The tokens used."""
+
+    waitingChildRuns: NotRequired[list[ChildRunView]]
+    """The child runs that wait for an approval or a client."""
 
     warnings: NotRequired[list[str]]
     """Problems that did not stop the run."""
@@ -364,6 +389,9 @@ class AgentToolView(TypedDict):
 
 class AgentView(TypedDict):
     """An agent."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
 
     contentHash: str
     """SHA-256 of the canonical definition."""
@@ -504,6 +532,41 @@ class Agreement(TypedDict):
     status: NotRequired[Estimate | None]
 
 
+class AlignedEntryView(TypedDict):
+    """Two journal entries with the same number."""
+
+    at: NotRequired[str | None]
+    """The time of the entry of the first run."""
+
+    equal: bool
+    """Whether the entries are equal."""
+
+    kind: NotRequired[str | None]
+    """The kind of the entry of the first run; null if its journal ends before."""
+
+    n: int
+    """The number of the entries."""
+
+    otherAt: NotRequired[str | None]
+    """The time of the entry of the second run."""
+
+    otherKind: NotRequired[str | None]
+    """The kind of the entry of the second run; null if its journal ends before."""
+
+
+class AmountView(TypedDict):
+    """A consumed amount and its limit."""
+
+    left: NotRequired[float | None]
+    """The rest."""
+
+    limit: NotRequired[float | None]
+    """The limit."""
+
+    used: float
+    """The consumed amount."""
+
+
 AnswerFormat = Literal["text", "json", "structured"]
 """The format of an answer."""
 
@@ -527,6 +590,25 @@ class AppliedView(TypedDict):
     """Warnings for the author."""
 
 
+class ApprovalDecisionView(TypedDict):
+    """The decision on an approval."""
+
+    decidedAt: str
+    """When the approval was decided or expired."""
+
+    decidedBy: NotRequired[str | None]
+    """The principal that decided. Absent if the approval expired."""
+
+    input: NotRequired[Any]
+    """The new arguments, if the principal edited them."""
+
+    outcome: str
+    """`approved`, `denied`, `edited` or `expired`."""
+
+    reason: NotRequired[str | None]
+    """The reason that the principal gave."""
+
+
 class ApprovalView(TypedDict):
     """A call that waits for approval."""
 
@@ -536,14 +618,24 @@ class ApprovalView(TypedDict):
     callId: str
     """The call that the decision applies to."""
 
+    decision: NotRequired[ApprovalDecisionView | None]
+
     expiresAt: NotRequired[str | None]
     """When the request expires."""
 
     input: Any
     """The arguments of the call."""
 
+    lastApproved: NotRequired[ApprovedCallView | None]
+
+    parentRunId: NotRequired[str | None]
+    """The run that started the run of the call."""
+
     requestedAt: str
     """When the approval was requested."""
+
+    rootRunId: NotRequired[str | None]
+    """The first run of the chain of parents."""
 
     runId: str
     """The run of the call."""
@@ -559,6 +651,25 @@ class ApprovalView(TypedDict):
 
     version: str
     """The version of the tool."""
+
+
+class ApprovedCallView(TypedDict):
+    """An approved call, for comparison with one that waits."""
+
+    callId: str
+    """The call."""
+
+    decidedAt: str
+    """When the call was approved."""
+
+    decidedBy: NotRequired[str | None]
+    """The principal that approved the call."""
+
+    input: Any
+    """The arguments that were approved."""
+
+    runId: str
+    """The run of the call."""
 
 
 class ArmReport(TypedDict):
@@ -662,8 +773,46 @@ BodyTemplate = Union[str, dict[str, Any]]
 """A template of a request body."""
 
 
+class BudgetView(TypedDict):
+    """The consumption and the limits of a run. A limit and its rest are null if there is no limit."""
+
+    costUsd: AmountView
+    """Cost in US dollars."""
+
+    iterations: AmountView
+    """Model calls."""
+
+    timeMs: AmountView
+    """Active time in milliseconds."""
+
+    tokens: AmountView
+    """Tokens."""
+
+    toolCalls: AmountView
+    """Tool calls."""
+
+
 CachePolicy = Literal["none", "ttl", "forever"]
 """Whether results are cached."""
+
+
+class CallDecisionBody(TypedDict):
+    """A decision with its call."""
+
+    callId: str
+    """The call."""
+
+    decision: str
+    """`approve`, `deny` or `edit`."""
+
+    input: NotRequired[Any]
+    """The new arguments, for `edit`."""
+
+    reason: NotRequired[str | None]
+    """The reason. The model sees the reason of a denial."""
+
+    runId: str
+    """The run of the call."""
 
 
 class CallMetadata(TypedDict):
@@ -723,6 +872,60 @@ CallSource = Literal["recorded", "captured"]
 
 Change = Literal["missing", "added", "type", "value"]
 """The kinds of differences."""
+
+
+class ChangeView(TypedDict):
+    """A change of a field."""
+
+    after: Any
+    """The value in the second revision; null if the field is absent."""
+
+    before: Any
+    """The value in the first revision; null if the field is absent."""
+
+    op: str
+    """`add`, `remove` or `replace`."""
+
+    path: str
+    """The field as a JSON pointer. Elements of a list are compared by position."""
+
+
+class CheckView(TypedDict):
+    """One check of the readiness."""
+
+    check: str
+    """`lifecycle`, `permission`, `provider`, `secret`, `connection`, `quarantine`, `sandbox` or `drift`."""
+
+    message: str
+    """What was found."""
+
+    remedy: NotRequired[str | None]
+    """How to resolve it."""
+
+    scope: NotRequired[str | None]
+    """The owner of the secret that applies: `user`, `realm` or `org`."""
+
+    secret: NotRequired[str | None]
+    """The name of the secret, for the check of a secret."""
+
+    status: str
+    """`ok`, `warning` or `failed`."""
+
+
+class ChildRunView(TypedDict):
+    """A child run that waits for an approval or a client."""
+
+    agentRef: str
+    """The agent of the child run."""
+
+    callId: str
+    """The call that waits for the child run."""
+
+    runId: str
+    """The child run."""
+
+    status: RunStatus
+    """The status of the child run."""
 
 
 class ClientActionView(TypedDict):
@@ -838,8 +1041,79 @@ class ConversationView(TypedDict):
     """When the conversation was changed last."""
 
 
+class CostBoundView(TypedDict):
+    """A bound that one limit gives."""
+
+    formula: str
+    """How the bound is computed."""
+
+    limit: str
+    """The limit: `maxIterations`, `maxTokens` or `maxCostUsd`."""
+
+    usd: NotRequired[float | None]
+    """The bound in US dollars; null if it is not known."""
+
+    value: float
+    """The value of the limit."""
+
+
+class CostEstimateView(TypedDict):
+    """The worst-case cost of one run."""
+
+    agentRef: str
+    """The agent."""
+
+    assumptions: list[str]
+    """What the estimate assumes."""
+
+    bindingLimit: NotRequired[str | None]
+    """The limit that determines the worst case: `maxIterations`, `maxTokens` or `maxCostUsd`."""
+
+    bounds: list[CostBoundView]
+    """The bounds that the limits give."""
+
+    delegates: list[DelegateCostView]
+    """The delegates of the agent."""
+
+    formula: str
+    """How the worst case follows from the bounds."""
+
+    models: list[CostModelView]
+    """The models of the agent."""
+
+    unknown: list[str]
+    """Prices, context sizes and delegates that are not known."""
+
+    version: str
+    """The version of the agent."""
+
+    worstCaseUsd: NotRequired[float | None]
+    """The highest cost of one run in US dollars; null if it is not known. `unknown` says why."""
+
+
 CostHint = Literal["free", "low", "high"]
 """The typical cost of a tool."""
+
+
+class CostModelView(TypedDict):
+    """A model of an agent."""
+
+    callUsd: NotRequired[float | None]
+    """The highest cost of one call in US dollars; null if it is not known."""
+
+    contextTokens: NotRequired[int | None]
+    """The size of the context in tokens; null if it is not known."""
+
+    name: str
+    """The name of the model."""
+
+    price: NotRequired[ModelPriceView | None]
+
+    provider: NotRequired[str | None]
+    """The provider."""
+
+    role: str
+    """`model` or `fallback`."""
 
 
 class CountView(TypedDict):
@@ -878,7 +1152,29 @@ class DecisionBody(TypedDict):
     """The new arguments, for `edit`."""
 
     reason: NotRequired[str | None]
-    """The reason of a denial, for the model."""
+    """The reason. The model sees the reason of a denial."""
+
+
+class DecisionResultView(TypedDict):
+    """The result of one decision of a request."""
+
+    accepted: bool
+    """Whether the run accepted the decision."""
+
+    callId: str
+    """The call."""
+
+    problem: NotRequired[Problem | None]
+
+    runId: str
+    """The run of the call."""
+
+
+class DecisionResultsView(TypedDict):
+    """The results of several decisions, in the order of the request."""
+
+    results: list[DecisionResultView]
+    """One result for each decision."""
 
 
 class DecisionView(TypedDict):
@@ -895,6 +1191,23 @@ class DecisionView(TypedDict):
 
     triggers: list[str]
     """The settings that required the approval."""
+
+
+class DecisionsBody(TypedDict):
+    """Several decisions."""
+
+    decisions: list[CallDecisionBody]
+    """The decisions, at most 100."""
+
+
+class DelegateCostView(TypedDict):
+    """The worst-case cost of one call to a delegate."""
+
+    agentRef: str
+    """The reference to the delegate, in lower case."""
+
+    worstCaseUsd: NotRequired[float | None]
+    """The highest cost of one call in US dollars; null if it is not known."""
 
 
 class DeleteManyRequest(TypedDict):
@@ -1007,6 +1320,9 @@ class Differences(TypedDict):
 class DiscoveryView(TypedDict):
     """The result of a discovery."""
 
+    dryRun: NotRequired[bool]
+    """Whether nothing was written."""
+
     imported: list[McpToolView]
     """The new tools."""
 
@@ -1024,6 +1340,24 @@ class DiscoveryView(TypedDict):
 
     lastDiscoverySync: str
     """The time of the discovery."""
+
+
+class DivergenceView(TypedDict):
+    """The first entry in which two journals differ. Times, the ids of runs and conversations, and the ids that a model
+    provider gives to calls are not compared.
+    """
+
+    differences: list[dict[str, Any]]
+    """The first 20 fields that differ: field, expected (the first run), got (the second)."""
+
+    kind: NotRequired[str | None]
+    """The kind of the entry of the first run; null if its journal ends before."""
+
+    n: int
+    """The number of the entry."""
+
+    otherKind: NotRequired[str | None]
+    """The kind of the entry of the second run; null if its journal ends before."""
 
 
 class DriftPage(TypedDict):
@@ -1071,6 +1405,89 @@ class DriftView(TypedDict):
 
     version: str
     """The tool version of the last occurrence."""
+
+
+class EffectResolutionView(TypedDict):
+    """The resolution of an unknown outcome."""
+
+    note: NotRequired[str | None]
+    """The remark of the principal."""
+
+    resolvedAt: str
+    """When the outcome was set."""
+
+    resolvedBy: str
+    """The principal that set the outcome."""
+
+
+class EffectUndoBody(TypedDict):
+    """Options of the undo of an effect."""
+
+    dryRun: NotRequired[bool | None]
+    """`true`: returns the plan and undoes nothing."""
+
+
+class EffectUndoneView(TypedDict):
+    """How an effect was undone."""
+
+    runId: str
+    """The run that undid the effect."""
+
+    undoneAt: str
+    """When the effect was undone."""
+
+
+class EffectView(TypedDict):
+    """A write to the outside world."""
+
+    agentRef: NotRequired[str | None]
+    """The agent that made the call. Absent if a principal called the tool directly."""
+
+    approvedBy: NotRequired[str | None]
+    """The principal that approved the call."""
+
+    callId: str
+    """The call."""
+
+    compensateToolRef: NotRequired[str | None]
+    """The tool that undoes the call."""
+
+    endedAt: str
+    """When the outcome was determined."""
+
+    error: NotRequired[str | None]
+    """The message of the error, if the call failed."""
+
+    id: str
+    """The id of the effect."""
+
+    input: Any
+    """The arguments of the call, without secrets."""
+
+    outcome: str
+    """`done`, `failed`, `unknown`, `undone` or `captured`."""
+
+    principal: NotRequired[str | None]
+    """The principal that the run acts as."""
+
+    resolution: NotRequired[EffectResolutionView | None]
+
+    reversible: bool
+    """Whether the effect can be undone: the write took effect, and its tool has a `compensateToolRef`."""
+
+    runId: str
+    """The run that made the call."""
+
+    startedAt: str
+    """When the write started."""
+
+    toolRef: str
+    """The name of the tool."""
+
+    undone: NotRequired[EffectUndoneView | None]
+
+    version: str
+    """The version of the tool."""
 
 
 ErrorAction = Literal["retry", "clarify", "fail", "fallback"]
@@ -1123,6 +1540,36 @@ class EvaluatedView(TypedDict):
     value: Any
 
     warnings: list[str]
+
+
+class EventView(TypedDict):
+    """A change in the realm. The object itself is read with its own route."""
+
+    at: NotRequired[str | None]
+    """The time of the change. Absent in READY and RESET, like all other fields."""
+
+    id: NotRequired[str | None]
+    """The id of the run, call, definition or finding."""
+
+    kind: NotRequired[str | None]
+    """The kind of the object: runs, approvals, tools, providers, agents, fragments, types or drift."""
+
+    ref: NotRequired[str | None]
+    """The name of the definition, of the run's agent or tool, or of the tool that the approval or finding concerns."""
+
+    revision: NotRequired[int | None]
+    """The revision of the definition."""
+
+    runId: NotRequired[str | None]
+    """The run of the call, for approvals."""
+
+    status: NotRequired[str | None]
+    """The status of the run or finding, or the outcome of the approval."""
+
+    type: str
+    """READY, RESET, RUN_STARTED, RUN_CHANGED, RUN_ENDED, APPROVAL_REQUESTED, APPROVAL_DECIDED, DEFINITION_CREATED,
+    DEFINITION_UPDATED, DEFINITION_DELETED, DRIFT_FOUND or DRIFT_ACCEPTED.
+    """
 
 
 class ExecuteBody(TypedDict):
@@ -1566,6 +2013,47 @@ class IssuedKeyView(TypedDict):
     """The text of the key. It is returned only once."""
 
 
+class JournalEntryView(TypedDict):
+    """An entry of a journal."""
+
+    at: str
+    """The time of the entry."""
+
+    body: dict[str, Any]
+    """The content of the entry, in the format of the journal."""
+
+    callId: NotRequired[str | None]
+    """The call that the entry concerns."""
+
+    canFork: bool
+    """Whether the run can be forked at this entry, with the current definitions and without other changes."""
+
+    costUsd: NotRequired[float | None]
+    """The cost of the model call or the call, in US dollars. Absent if it is not known."""
+
+    durationMs: NotRequired[int | None]
+    """How long the thing took that ends with this entry: a model call, a preparation, a call, or a wait. Absent for
+    other entries.
+    """
+
+    kind: str
+    """The kind of the entry: `started`, `model_replied`, `model_failed`, `prepared`, `prepared_again`, `intended`,
+    `recovered`, `verified`, `call_ended`, `child_suspended`, `child_ended`, `handed_to_client`,
+    `approval_decided`, `client_returned`, `expired`, `timer_fired`, `cancelled` or `failed`.
+    """
+
+    n: int
+    """The number of the entry, from 1."""
+
+    toolRef: NotRequired[str | None]
+    """The tool of the call."""
+
+    usage: NotRequired[Usage | None]
+
+    whyNot: NotRequired[str | None]
+    """Why the run cannot be forked at this entry."""
+
+
 class JsonPathBody(TypedDict):
     """A selector and a document."""
 
@@ -1634,6 +2122,19 @@ class KeyView(TypedDict):
 
     revokedAt: NotRequired[str | None]
     """When it was revoked."""
+
+
+class LanguageView(TypedDict):
+    """Whether the server runs code of a language."""
+
+    available: bool
+    """Whether the language is available."""
+
+    language: str
+    """The name, as in `invocation.path`."""
+
+    reason: NotRequired[str | None]
+    """Why it is not available."""
 
 
 Latency = Literal["fast", "medium", "slow"]
@@ -1709,6 +2210,9 @@ class McpImportBody(TypedDict):
     command: NotRequired[str | None]
     """The command that starts the server. Only administrators may set it."""
 
+    dryRun: NotRequired[bool | None]
+    """Whether to return what an import would create, without writing it."""
+
     env: NotRequired[dict[str, str] | None]
     """The environment of the command."""
 
@@ -1726,6 +2230,9 @@ class McpImportBody(TypedDict):
 
 class McpImportView(TypedDict):
     """The result of an import."""
+
+    dryRun: NotRequired[bool]
+    """Whether nothing was written."""
 
     imported: list[McpToolView]
     """The new tools."""
@@ -1795,8 +2302,33 @@ MemoryStrategy = Literal["full", "sliding_window", "summary", "none"]
 """How much of a conversation an agent remembers."""
 
 
+class MessageView(TypedDict):
+    """A message of the conversation with the model."""
+
+    content: str
+    """The text."""
+
+    id: NotRequired[str | None]
+    """The id that the model gave to the call, in the result of a call."""
+
+    isError: NotRequired[bool | None]
+    """Whether the call failed, in the result of a call."""
+
+    role: str
+    """`system`, `user`, `assistant` or `tool`."""
+
+    toolCalls: NotRequired[list[RequestedCallView]]
+    """The calls that a reply requests."""
+
+    toolRef: NotRequired[str | None]
+    """The tool, in the result of a call."""
+
+
 class MetaView(TypedDict):
     """The fields that the server manages."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
 
     contentHash: str
     """SHA-256 of the canonical definition."""
@@ -1830,10 +2362,68 @@ ModelChoice = Union[str, "LlmConfig"]
 """An alternative model: a name or a complete configuration."""
 
 
+class ModelPriceView(TypedDict):
+    """The price of a model, in US dollars per 1,000 tokens."""
+
+    asOf: NotRequired[str | None]
+    """The date of the price, such as `2025-11-30`; null if it is not known."""
+
+    cachedInput: NotRequired[float | None]
+    """The price of input tokens from the provider's cache; null if they cost as much as other input tokens."""
+
+    input: float
+    """The price of input tokens."""
+
+    output: float
+    """The price of output tokens."""
+
+    source: NotRequired[str | None]
+    """Who set the price: `built-in`, `operator` or `realm`; null for free models of this server."""
+
+
+class ModelView(TypedDict):
+    """A model."""
+
+    contextTokens: NotRequired[int | None]
+    """The size of the context in tokens, input and output together; null if it is not known."""
+
+    credentialConfigured: NotRequired[bool | None]
+    """Whether the operator has set an API key for the provider; null if the provider is not known or needs no key. An
+    agent can also have its own key, in `llmConfig.apiKeySecretRef`.
+    """
+
+    credentialVariable: NotRequired[str | None]
+    """The environment variable with the API key."""
+
+    isDefault: bool
+    """Whether agents without a model use this one."""
+
+    name: str
+    """The name. It applies to all models whose names start with it, unless a longer name applies."""
+
+    price: NotRequired[ModelPriceView | None]
+
+    provider: NotRequired[str | None]
+    """The provider; null if it is not known."""
+
+
 class NodesView(TypedDict):
     """The selected nodes."""
 
     nodes: list[Any]
+
+
+class OfferedToolView(TypedDict):
+    """A tool that is offered to the model."""
+
+    description: str
+    """The description for the model."""
+
+    inputSchema: Any
+    """The JSON Schema of the input."""
+
+    name: str
+    """The name of the tool."""
 
 
 OnMissing = Literal["null", "error", "stale_last_success"]
@@ -1869,6 +2459,28 @@ class OpenApiImportBody(TypedDict):
 
     url: NotRequired[str | None]
     """The URL of the document, instead of `document`."""
+
+
+class OpenCallView(TypedDict):
+    """A call that has not ended."""
+
+    callId: str
+    """The call."""
+
+    childRunId: NotRequired[str | None]
+    """The child run that the call waits for."""
+
+    input: Any
+    """The arguments."""
+
+    state: str
+    """`queued`, `running`, `verifying`, `child_run`, `approval`, `preparing` or `client`."""
+
+    toolRef: str
+    """The tool."""
+
+    version: str
+    """The version of the tool; empty if the tool is unknown."""
 
 
 class PageRequest(TypedDict):
@@ -1943,6 +2555,19 @@ class PartCall(TypedDict):
     """The version that ran; empty if the tool is unknown."""
 
 
+class PartView(TypedDict):
+    """The health of a part."""
+
+    message: NotRequired[str | None]
+    """What is wrong."""
+
+    ok: bool
+    """Whether it works."""
+
+    part: str
+    """`database`, `blobs`, `redis`, `restate` or `disk`. Parts that the server does not use are absent."""
+
+
 class PinnedHandle(TypedDict):
     """A pin: a named output that selects a call."""
 
@@ -1963,6 +2588,31 @@ class PlanView(TypedDict):
 
     mode: str
     """`FILTER`, or `AGGREGATION` if related records are embedded."""
+
+
+class PrincipalView(TypedDict):
+    """A principal."""
+
+    createdAt: str
+    """When the principal was created."""
+
+    homeRealm: str
+    """The home realm."""
+
+    id: str
+    """The id of the principal."""
+
+    keys: int
+    """The number of keys that are neither revoked nor expired. The key in `TOOLWRIGHT_ADMIN_KEY` is not counted."""
+
+    lastKeyAt: NotRequired[str | None]
+    """When the newest key was created, even if that key is revoked or expired."""
+
+    name: str
+    """The name."""
+
+    roles: list[Role]
+    """The roles."""
 
 
 class Problem(TypedDict):
@@ -2002,6 +2652,9 @@ class PromptFragment(TypedDict):
     refName: NotRequired[str | None]
     """The reference name of the fragment."""
 
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
     contentHash: NotRequired[str | None]
     """SHA-256 of the canonical definition."""
 
@@ -2031,6 +2684,9 @@ class PromptFragment(TypedDict):
 
 class PromptFragmentView(TypedDict):
     """A prompt fragment."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
 
     contentHash: str
     """SHA-256 of the canonical definition."""
@@ -2094,8 +2750,27 @@ ProviderType = Literal["REST", "MCP", "GRPC", "QUANTUM_INTERNAL"]
 """The protocol of a provider."""
 
 
+class ProviderUsesView(TypedDict):
+    """The definitions that use a provider and that the caller may read."""
+
+    referenceData: list[str]
+    """The types of reference data that the provider supplies."""
+
+    tools: list[UseView]
+    """The tools of the provider."""
+
+    truncated: bool
+    """Whether a list has reached its maximum of 200 definitions and there are more."""
+
+    types: list[UseView]
+    """The entity types whose records are read with tools of the provider."""
+
+
 class ProviderView(TypedDict):
     """A provider."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
 
     contentHash: str
     """SHA-256 of the canonical definition."""
@@ -2151,7 +2826,7 @@ class ProviderView(TypedDict):
     """The file descriptor set of a gRPC server in base64. If absent, server reflection is used."""
 
     egressAllow: NotRequired[list[str]]
-    """Private networks that the tools of this provider may reach, as CIDRs."""
+    """Private networks that the tools of this provider may reach, as CIDRs or single addresses."""
 
     enabled: NotRequired[bool]
     """Whether the tools of this provider can be called."""
@@ -2234,6 +2909,61 @@ class RateLimit(TypedDict):
     """The sustained rate in calls per second; may be fractional."""
 
 
+ReachEdgeView = TypedDict(
+    "ReachEdgeView",
+    {
+        "by": "str",
+        "from": "str",
+        "to": "str",
+    },
+)
+"""An edge of the reach graph."""
+
+
+class ReachNodeView(TypedDict):
+    """A node of the reach graph."""
+
+    id: str
+    """The id in this graph, such as `tool:crm/find`. The id of a version other than the current one ends in `@version`."""
+
+    kind: str
+    """`agent`, `tool`, `provider`, `type`, `host` or `database`."""
+
+    name: str
+    """The name. A database is named after the secret with its URL."""
+
+    requiresConfirmation: NotRequired[bool | None]
+    """Whether each call of a tool, or each write of an agent, needs an approval."""
+
+    sideEffects: NotRequired[SideEffects | None]
+
+    version: NotRequired[str | None]
+    """The version of a tool or agent."""
+
+
+class ReachView(TypedDict):
+    """What agents can reach, among the definitions that the caller may read."""
+
+    edges: list[ReachEdgeView]
+    """The edges."""
+
+    nodes: list[ReachNodeView]
+    """The nodes: agents, and everything that they reach."""
+
+    truncated: bool
+    """Whether the graph has more than 2,000 nodes or 10,000 edges and was cut off."""
+
+
+class ReadinessView(TypedDict):
+    """Whether a definition is ready for the caller."""
+
+    checks: list[CheckView]
+    """The checks."""
+
+    ready: bool
+    """Whether no check failed."""
+
+
 class RealmBody(TypedDict):
     """A realm to create."""
 
@@ -2245,8 +2975,10 @@ class RealmView(TypedDict):
     """A realm."""
 
     id: str
+    """The id of the realm."""
 
     name: str
+    """The name of the realm."""
 
 
 class RecordCount(TypedDict):
@@ -2432,6 +3164,29 @@ class Report(TypedDict):
     """A minus B."""
 
 
+class RequestedCallView(TypedDict):
+    """A call that a reply requests."""
+
+    id: str
+    """The id that the model gave to the call."""
+
+    input: Any
+    """The arguments; a string if they are not valid JSON."""
+
+    name: str
+    """The name that the model used for the tool."""
+
+
+class ResolveBody(TypedDict):
+    """The resolution of an unknown outcome."""
+
+    note: NotRequired[str | None]
+    """A remark."""
+
+    outcome: str
+    """`done` or `failed`."""
+
+
 class ResolvedInput(TypedDict):
     """A name in the input and the id that it was resolved to."""
 
@@ -2463,6 +3218,40 @@ class RestRecords(TypedDict):
     """The tool that lists all records. It is called without arguments."""
 
     kind: Literal["rest"]
+
+
+RevisionDiffView = TypedDict(
+    "RevisionDiffView",
+    {
+        "changes": "list[ChangeView]",
+        "from": "RevisionView",
+        "to": "RevisionView",
+        "truncated": "bool",
+    },
+)
+"""The changes from one revision to another."""
+
+
+class RevisionView(TypedDict):
+    """A revision of a definition. Each write creates one."""
+
+    contentHash: str
+    """SHA-256 of the canonical definition. Equal definitions have equal hashes."""
+
+    revision: int
+    """The number of the revision, from 1."""
+
+    source: Source
+    """The origin of the definition."""
+
+    updatedAt: str
+    """When the revision was written."""
+
+    updatedBy: str
+    """The principal that wrote the revision."""
+
+    version: NotRequired[str | None]
+    """The version that the revision belongs to, for kinds with versions."""
 
 
 Role = Literal["admin", "member"]
@@ -2498,12 +3287,44 @@ class RunDiffView(TypedDict):
     differences: list[dict[str, Any]]
     """Each field of the outcomes that differs: field, expected (the first run), got (the second)."""
 
+    entries: NotRequired[list[AlignedEntryView]]
+    """The entries of both journals, aligned by their number. Without `from`, they begin three entries before the
+    divergence.
+    """
+
+    firstDivergence: NotRequired[DivergenceView | None]
+
+    nextCursor: NotRequired[str | None]
+    """The cursor of the next entries, or null after the last entry."""
+
+
+class RunLimitsView(TypedDict):
+    """The limits of a run. Null means no limit."""
+
+    maxCostUsd: NotRequired[float | None]
+    """The maximum cost in US dollars."""
+
+    maxIterations: NotRequired[int | None]
+    """The maximum number of model calls."""
+
+    maxTokens: NotRequired[int | None]
+    """The maximum number of tokens."""
+
+    maxToolCalls: NotRequired[int | None]
+    """The maximum number of tool calls."""
+
+    timeoutMs: NotRequired[int | None]
+    """The maximum active time in milliseconds."""
+
 
 class RunListParams(TypedDict):
     """The parameters of a list of runs."""
 
     agentRef: NotRequired[str | None]
     """The agent."""
+
+    calledToolRef: NotRequired[str | None]
+    """A tool that the run called: of an agent's run, or of a direct call."""
 
     conversationId: NotRequired[str | None]
     """The conversation."""
@@ -2517,20 +3338,105 @@ class RunListParams(TypedDict):
     limit: NotRequired[int | None]
     """The page size, from 1 to 100. Default: 20."""
 
+    maxCostUsd: NotRequired[float | None]
+    """The highest cost, in US dollars."""
+
+    minCostUsd: NotRequired[float | None]
+    """The lowest cost, in US dollars."""
+
     parentRunId: NotRequired[str | None]
     """The parent run."""
+
+    principal: NotRequired[str | None]
+    """The name of the principal that the run acts as."""
 
     query: NotRequired[str | None]
     """A query in the query language, on the fields of the listed runs."""
 
+    startedAfter: NotRequired[str | None]
+    """The earliest start, in RFC 3339."""
+
+    startedBefore: NotRequired[str | None]
+    """The time before which the run started, in RFC 3339."""
+
     status: NotRequired[str | None]
     """One status, or several separated by commas."""
+
+    text: NotRequired[str | None]
+    """Text that the name of the agent or tool, the first 500 characters of the user's message, or the message about the
+    end of the run contains.
+    """
 
     toolRef: NotRequired[str | None]
     """The tool of a direct call."""
 
     trialOf: NotRequired[str | None]
     """The trial of the runs, or the run that they replay or shadow."""
+
+
+class RunNodeView(TypedDict):
+    """A run of a tree."""
+
+    durable: bool
+    """Whether each journal entry is committed before the next effect starts."""
+
+    endedAt: NotRequired[str | None]
+    """When the run ended."""
+
+    forkedFrom: NotRequired[ForkView | None]
+
+    id: str
+    """The id of the run."""
+
+    kind: str
+    """`agent` or `tool`."""
+
+    parentRunId: NotRequired[str | None]
+    """The run that started this one."""
+
+    startedAt: str
+    """When the run started."""
+
+    subject: str
+    """The name of the agent or tool."""
+
+    trial: NotRequired[RunTrialView | None]
+
+    agentVersion: NotRequired[str | None]
+    """The version of the agent. Absent in direct calls and in runs of earlier builds."""
+
+    conversationId: NotRequired[str | None]
+    """The conversation of the run."""
+
+    correlationId: NotRequired[str | None]
+    """The correlation id of the run. Absent in runs of earlier builds."""
+
+    costUsd: float
+    """The cost in US dollars, as far as prices are known."""
+
+    iterationsUsed: int
+    """The number of model calls."""
+
+    reason: NotRequired[str | None]
+    """The reason for the status, as a stable identifier."""
+
+    status: RunStatus
+    """The status of the run."""
+
+    tokensUsed: int
+    """The number of tokens used."""
+
+    userMessage: NotRequired[str | None]
+    """The first 500 characters of the user's message. Absent in direct calls and in runs of earlier builds."""
+
+    children: list[RunNodeView]
+    """The child runs, in the order of their start."""
+
+    totalCostUsd: float
+    """The cost of the run and of all its child runs, in US dollars."""
+
+    totalTokens: int
+    """The tokens of the run and of all its child runs."""
 
 
 class RunOriginView(TypedDict):
@@ -2560,6 +3466,46 @@ class RunOriginView(TypedDict):
     """The name of the agent or tool."""
 
     trial: NotRequired[RunTrialView | None]
+
+
+class RunStateView(TypedDict):
+    """The state of a run after an entry."""
+
+    at: int
+    """The number of the entry."""
+
+    budget: BudgetView
+    """The consumption and the limits of the run."""
+
+    canFork: bool
+    """Whether the run can be forked at this entry, with the current definitions and without other changes."""
+
+    firstMessage: int
+    """The index of the first of the returned messages, from 0. If it is not 0, `beforeMessage` returns earlier ones."""
+
+    messageCount: int
+    """The number of messages that the model has seen or sees next."""
+
+    messages: list[MessageView]
+    """The messages, oldest first."""
+
+    openCalls: list[OpenCallView]
+    """The calls that have not ended."""
+
+    reason: NotRequired[str | None]
+    """The reason for the status, as a stable identifier."""
+
+    runId: str
+    """The id of the run."""
+
+    status: RunStatus
+    """The status of the run."""
+
+    tools: list[OfferedToolView]
+    """The tools that are offered to the model."""
+
+    whyNot: NotRequired[str | None]
+    """Why the run cannot be forked at this entry."""
 
 
 RunStatus = Literal["RUNNING", "COMPLETED", "MAX_ITERATIONS", "TIMEOUT", "BUDGET_EXCEEDED", "ERROR", "CANCELLED", "AWAITING_APPROVAL", "AWAITING_CLIENT"]
@@ -2594,8 +3540,14 @@ class RunSummaryView(TypedDict):
 
     trial: NotRequired[RunTrialView | None]
 
+    agentVersion: NotRequired[str | None]
+    """The version of the agent. Absent in direct calls and in runs of earlier builds."""
+
     conversationId: NotRequired[str | None]
     """The conversation of the run."""
+
+    correlationId: NotRequired[str | None]
+    """The correlation id of the run. Absent in runs of earlier builds."""
 
     costUsd: float
     """The cost in US dollars, as far as prices are known."""
@@ -2611,6 +3563,19 @@ class RunSummaryView(TypedDict):
 
     tokensUsed: int
     """The number of tokens used."""
+
+    userMessage: NotRequired[str | None]
+    """The first 500 characters of the user's message. Absent in direct calls and in runs of earlier builds."""
+
+
+class RunTreeView(TypedDict):
+    """A run and its child runs."""
+
+    root: RunNodeView
+    """The run."""
+
+    truncated: bool
+    """Whether child runs are missing, because the tree has more than 500 runs."""
 
 
 class RunTrialView(TypedDict):
@@ -2679,7 +3644,7 @@ class RunView(TypedDict):
     """The version of the agent that ran."""
 
     approvals: list[ApprovalView]
-    """The calls that wait for approval."""
+    """The calls that wait for approval, of this run and of its child runs. Decide each under its own `runId`."""
 
     clientActions: list[ClientActionView]
     """The actions that the client has to perform."""
@@ -2718,6 +3683,9 @@ class RunView(TypedDict):
 
     usage: Usage
     """The tokens used."""
+
+    waitingChildRuns: NotRequired[list[ChildRunView]]
+    """The child runs that wait for an approval or a client."""
 
     warnings: NotRequired[list[str]]
     """Problems that did not stop the run."""
@@ -2832,6 +3800,55 @@ SelectorCategory = Literal["api", "code", "data", "search", "utility"]
 """The group under which a tool selector lists the tool."""
 
 
+class ServerLimitsView(TypedDict):
+    """The limits of requests and runs."""
+
+    maxBodyBytes: int
+    """The largest request body, in bytes."""
+
+    maxDocumentBytes: int
+    """The largest request body of routes that take a document, in bytes."""
+
+    maxPageSize: int
+    """The largest page of a list."""
+
+    maxRunningRuns: int
+    """The maximum number of concurrent runs."""
+
+    runDefaults: RunLimitsView
+    """The limits of an agent that sets none."""
+
+    runMaximum: RunLimitsView
+    """The limits that no agent exceeds."""
+
+
+class ServerView(TypedDict):
+    """The status of the server."""
+
+    administration: NotRequired[AdministrationView | None]
+
+    database: str
+    """The kind of the database: `sqlite` or `postgres`."""
+
+    features: list[str]
+    """The optional features of this build, such as `postgres`."""
+
+    healthy: bool
+    """Whether all parts work."""
+
+    languages: list[LanguageView]
+    """The languages of the sandbox."""
+
+    limits: ServerLimitsView
+    """The limits of requests and runs."""
+
+    parts: list[PartView]
+    """The parts that the server uses."""
+
+    version: str
+    """The version of the server."""
+
+
 SideEffects = Literal["none", "reads", "writes"]
 """The side effects of a tool."""
 
@@ -2940,6 +3957,11 @@ class StreamEventView(TypedDict):
 
     approval: NotRequired[ApprovalView | None]
 
+    at: NotRequired[str | None]
+    """The time of the event: of its journal entry, or of the arrival of a delta."""
+
+    childRun: NotRequired[ChildRunView | None]
+
     clientAction: NotRequired[ClientActionView | None]
 
     content: NotRequired[str | None]
@@ -2962,8 +3984,8 @@ class StreamEventView(TypedDict):
     toolInvocation: NotRequired[ToolCallEntry | None]
 
     type: str
-    """THINKING, TEXT_DELTA, TEXT_RESET, TOOL_CALL_START, TOOL_CALL_END, APPROVAL_REQUIRED, CLIENT_ACTION, USAGE,
-    DONE or ERROR.
+    """THINKING, TEXT_DELTA, TEXT_RESET, TOOL_CALL_START, TOOL_CALL_END, APPROVAL_REQUIRED, CLIENT_ACTION,
+    CHILD_WAITING, USAGE, DONE or ERROR.
     """
 
     usage: NotRequired[Usage | None]
@@ -3196,6 +4218,9 @@ class ToolDefinition(TypedDict):
     version: NotRequired[str | None]
     """The version of the definition."""
 
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
     contentHash: NotRequired[str | None]
     """SHA-256 of the canonical definition."""
 
@@ -3349,7 +4374,7 @@ class ToolProviderConfig(TypedDict):
     """The file descriptor set of a gRPC server in base64. If absent, server reflection is used."""
 
     egressAllow: NotRequired[list[str] | None]
-    """Private networks that the tools of this provider may reach, as CIDRs."""
+    """Private networks that the tools of this provider may reach, as CIDRs or single addresses."""
 
     enabled: NotRequired[bool | None]
     """Whether the tools of this provider can be called."""
@@ -3384,6 +4409,9 @@ class ToolProviderConfig(TypedDict):
 
     toolPrefix: NotRequired[str | None]
     """The prefix of the names of imported tools."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
 
     contentHash: NotRequired[str | None]
     """SHA-256 of the canonical definition."""
@@ -3470,8 +4498,30 @@ ToolUsagePlacement = Literal["description", "system", "both"]
 """Where the model finds the usage notes, hints and examples of the tools of an agent."""
 
 
+class ToolUsesView(TypedDict):
+    """The definitions that use a tool and that the caller may read."""
+
+    agents: list[UseView]
+    """The agents that select the tool."""
+
+    providers: list[UseView]
+    """The providers that fetch reference data with the tool."""
+
+    tools: list[UseView]
+    """The tools that call the tool."""
+
+    truncated: bool
+    """Whether a list has reached its maximum of 200 definitions and there are more."""
+
+    types: list[UseView]
+    """The entity types whose records the tool reads."""
+
+
 class ToolView(TypedDict):
     """A tool."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
 
     contentHash: str
     """SHA-256 of the canonical definition."""
@@ -3678,6 +4728,31 @@ class TrialCallView(TypedDict):
     """The version that ran."""
 
 
+class TrialItemView(TypedDict):
+    """A trial in a list."""
+
+    agentRef: str
+    """The agent."""
+
+    libraries: list[str]
+    """The names of the compared libraries that have a run."""
+
+    runs: int
+    """The number of started runs, of both libraries."""
+
+    startedAt: str
+    """When the trial started."""
+
+    status: str
+    """`running` or `ended`."""
+
+    trialId: str
+    """The id of the trial."""
+
+    updatedAt: str
+    """When a run of the trial last changed."""
+
+
 TrialKind = Literal["replay", "compare", "split", "shadow"]
 """The kinds of trials."""
 
@@ -3837,6 +4912,9 @@ class TypeDefinition(TypedDict):
     tags: NotRequired[list[str] | None]
     """Tags of the generated tools."""
 
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
     contentHash: NotRequired[str | None]
     """SHA-256 of the canonical definition."""
 
@@ -3888,6 +4966,9 @@ class TypeImportView(TypedDict):
 
 class TypeView(TypedDict):
     """An entity type."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
 
     contentHash: str
     """SHA-256 of the canonical definition."""
@@ -4001,6 +5082,18 @@ class Usage(TypedDict):
 
     outputTokens: NotRequired[int]
     """Output tokens."""
+
+
+class UseView(TypedDict):
+    """A definition that uses another one."""
+
+    by: list[str]
+    """How it uses the other one. Agents: `name`, `library`, `category` and `tag`. Tools: `fallback`, `verify`,
+    `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types: `records`.
+    """
+
+    refName: str
+    """The name of the definition."""
 
 
 class ValidationView(TypedDict):

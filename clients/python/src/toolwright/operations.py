@@ -83,19 +83,20 @@ def list_agents(
     limit: str | None = None,
     cursor: str | None = None,
     sort: str | None = None,
+    apply_set: str | None = None,
 ) -> Operation[Page[AgentView]]:
     """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
     return Operation(
         "GET",
         "/api/v1/ai/agents",
-        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort},
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
         form="page",
     )
 
 
-def create_agent(body: AgentDefinition) -> Operation[AgentView]:
+def create_agent(body: AgentDefinition, *, apply_set: str | None = None) -> Operation[AgentView]:
     """Creates a definition."""
-    return Operation("POST", "/api/v1/ai/agents", body=body)
+    return Operation("POST", "/api/v1/ai/agents", query={"applySet": apply_set}, body=body)
 
 
 def count_agents(*, query: str | None = None) -> Operation[CountView]:
@@ -123,9 +124,21 @@ def get_agent(
     )
 
 
-def replace_agent(ref: str, body: AgentDefinition, *, if_match: str | None = None) -> Operation[AgentView]:
+def replace_agent(
+    ref: str,
+    body: AgentDefinition,
+    *,
+    if_match: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[AgentView]:
     """Replaces a definition. A new `version` is added beside the existing ones."""
-    return Operation("PUT", path("/api/v1/ai/agents/{ref}", ref), headers={"If-Match": if_match}, body=body)
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/agents/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
 
 
 def merge_agent(ref: str, body: dict[str, Any], *, if_match: str | None = None) -> Operation[AgentView]:
@@ -136,6 +149,13 @@ def merge_agent(ref: str, body: dict[str, Any], *, if_match: str | None = None) 
 def delete_agent(ref: str, *, if_match: str | None = None) -> Operation[DeletionView | None]:
     """Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."""
     return Operation("DELETE", path("/api/v1/ai/agents/{ref}", ref), headers={"If-Match": if_match})
+
+
+def estimate_agent_cost(ref: str) -> Operation[CostEstimateView]:
+    """Estimates the worst-case cost of one run of an agent, from its limits and the prices of its models. Unknown prices
+    are reported and not guessed.
+    """
+    return Operation("GET", path("/api/v1/ai/agents/{ref}/cost-estimate", ref))
 
 
 def execute_agent(ref: str, body: AgentExecuteBody) -> Operation[AgentResponseView]:
@@ -151,6 +171,26 @@ def start_agent(ref: str, body: AgentExecuteBody) -> Operation[AcceptedView]:
 def stream_agent(ref: str, body: AgentExecuteBody) -> StreamOperation:
     """Runs an agent and streams its events."""
     return StreamOperation("POST", path("/api/v1/ai/agents/{ref}/execute/stream", ref), body=body)
+
+
+def list_agent_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/agents/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_agent_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/agents/{ref}/revisions/{a}/diff/{b}", ref, a, b))
 
 
 def list_agent_tools(ref: str, *, message: str | None = None) -> Operation[Page[AgentToolView]]:
@@ -175,17 +215,32 @@ def list_agent_versions(ref: str, *, limit: str | None = None, cursor: str | Non
 
 def list_approvals(
     *,
+    status: str | None = None,
     run_id: str | None = None,
+    tool_ref: str | None = None,
+    agent_ref: str | None = None,
+    principal: str | None = None,
+    decided_by: str | None = None,
+    since: str | None = None,
+    before: str | None = None,
+    compare: bool | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Operation[Page[ApprovalView]]:
-    """Lists the calls that wait for approval, oldest first."""
+    """Lists approvals: those that wait, oldest first, or those that were decided, newest first."""
     return Operation(
         "GET",
         "/api/v1/ai/approvals",
-        query={"runId": run_id, "limit": limit, "cursor": cursor},
+        query={"status": status, "runId": run_id, "toolRef": tool_ref, "agentRef": agent_ref, "principal": principal, "decidedBy": decided_by, "since": since, "before": before, "compare": compare, "limit": limit, "cursor": cursor},
         form="page",
     )
+
+
+def decide_approvals(body: DecisionsBody) -> Operation[DecisionResultsView]:
+    """Decides on several calls, one after the other. A decision that is not accepted does not stop the others. Responds
+    when the decisions are stored, without waiting for the runs.
+    """
+    return Operation("POST", "/api/v1/ai/approvals/decide", body=body)
 
 
 def get_blob(id: str) -> Operation[bytes]:
@@ -273,6 +328,57 @@ def accept_drift(ref: str) -> Operation[DriftView]:
     return Operation("POST", path("/api/v1/ai/drift/{ref}/accept", ref))
 
 
+def list_effects(
+    *,
+    outcome: str | None = None,
+    tool_ref: str | None = None,
+    agent_ref: str | None = None,
+    run_id: str | None = None,
+    principal: str | None = None,
+    since: str | None = None,
+    before: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[EffectView]]:
+    """Lists effects, newest first: those of the caller's own runs, or of all runs if the caller may read them."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/effects",
+        query={"outcome": outcome, "toolRef": tool_ref, "agentRef": agent_ref, "runId": run_id, "principal": principal, "since": since, "before": before, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def get_effect(id: str) -> Operation[EffectView]:
+    """Returns an effect."""
+    return Operation("GET", path("/api/v1/ai/effects/{id}", id))
+
+
+def resolve_effect(id: str, body: ResolveBody) -> Operation[EffectView]:
+    """Sets the outcome of a write whose outcome is unknown. The journal of the run does not change."""
+    return Operation("POST", path("/api/v1/ai/effects/{id}/resolve", id), body=body)
+
+
+def undo_effect(id: str, body: EffectUndoBody) -> Operation[UndoView | AcceptedView]:
+    """Undoes one effect of a run that has ended: a durable run calls the `compensateToolRef` of the tool."""
+    return Operation("POST", path("/api/v1/ai/effects/{id}/undo", id), body=body)
+
+
+def listen_to_events(
+    *,
+    kinds: str | None = None,
+    after: str | None = None,
+    last_event_id: str | None | None = None,
+) -> StreamOperation:
+    """Streams the changes of the realm that the caller may read, from now on or after `Last-Event-ID`."""
+    return StreamOperation(
+        "GET",
+        "/api/v1/ai/events",
+        query={"kinds": kinds, "after": after},
+        headers={"Last-Event-ID": last_event_id},
+    )
+
+
 def evaluate_expression(body: EvaluateBody) -> Operation[EvaluatedView]:
     """Evaluates an expression."""
     return Operation("POST", "/api/v1/ai/expressions/evaluate", body=body)
@@ -318,25 +424,57 @@ def revoke_key(id: str) -> Operation[None]:
     return Operation("DELETE", path("/api/v1/ai/keys/{id}", id))
 
 
+def list_models(
+    *,
+    provider: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[ModelView]]:
+    """Lists the models that the server knows, sorted by name: those with a price in this realm, and the default model."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/models",
+        query={"provider": provider, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def list_principals(
+    *,
+    realm: str | None = None,
+    role: Literal["admin", "member"] | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[PrincipalView]]:
+    """Lists the principals of the organization, sorted by name. Only administrators may list them."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/principals",
+        query={"realm": realm, "role": role, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
 def list_prompt_fragments(
     *,
     query: str | None = None,
     limit: str | None = None,
     cursor: str | None = None,
     sort: str | None = None,
+    apply_set: str | None = None,
 ) -> Operation[Page[PromptFragmentView]]:
     """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
     return Operation(
         "GET",
         "/api/v1/ai/prompt-fragments",
-        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort},
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
         form="page",
     )
 
 
-def create_prompt_fragment(body: PromptFragment) -> Operation[PromptFragmentView]:
+def create_prompt_fragment(body: PromptFragment, *, apply_set: str | None = None) -> Operation[PromptFragmentView]:
     """Creates a definition."""
-    return Operation("POST", "/api/v1/ai/prompt-fragments", body=body)
+    return Operation("POST", "/api/v1/ai/prompt-fragments", query={"applySet": apply_set}, body=body)
 
 
 def count_prompt_fragments(*, query: str | None = None) -> Operation[CountView]:
@@ -364,9 +502,16 @@ def replace_prompt_fragment(
     body: PromptFragment,
     *,
     if_match: str | None = None,
+    apply_set: str | None = None,
 ) -> Operation[PromptFragmentView]:
     """Replaces a definition. Earlier revisions remain readable."""
-    return Operation("PUT", path("/api/v1/ai/prompt-fragments/{ref}", ref), headers={"If-Match": if_match}, body=body)
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/prompt-fragments/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
 
 
 def merge_prompt_fragment(
@@ -384,6 +529,26 @@ def delete_prompt_fragment(ref: str, *, if_match: str | None = None) -> Operatio
     return Operation("DELETE", path("/api/v1/ai/prompt-fragments/{ref}", ref), headers={"If-Match": if_match})
 
 
+def list_prompt_fragment_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/prompt-fragments/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_prompt_fragment_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/prompt-fragments/{ref}/revisions/{a}/diff/{b}", ref, a, b))
+
+
 def list_prompt_fragment_versions(
     ref: str,
     *,
@@ -397,6 +562,13 @@ def list_prompt_fragment_versions(
         query={"limit": limit, "cursor": cursor},
         form="page",
     )
+
+
+def get_reach(*, agent: str | None = None) -> Operation[ReachView]:
+    """Returns what agents can reach: tools, providers, hosts, entity types and databases. Disabled and blocked definitions
+    are omitted.
+    """
+    return Operation("GET", "/api/v1/ai/reach", query={"agent": agent})
 
 
 def list_realms() -> Operation[Page[RealmView]]:
@@ -415,6 +587,13 @@ def list_runs(
     kind: str | None = None,
     agent_ref: str | None = None,
     tool_ref: str | None = None,
+    called_tool_ref: str | None = None,
+    principal: str | None = None,
+    started_after: str | None = None,
+    started_before: str | None = None,
+    min_cost_usd: float | None = None,
+    max_cost_usd: float | None = None,
+    text: str | None = None,
     conversation_id: str | None = None,
     parent_run_id: str | None = None,
     trial_of: str | None = None,
@@ -426,7 +605,7 @@ def list_runs(
     return Operation(
         "GET",
         "/api/v1/ai/runs",
-        query={"status": status, "kind": kind, "agentRef": agent_ref, "toolRef": tool_ref, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
+        query={"status": status, "kind": kind, "agentRef": agent_ref, "toolRef": tool_ref, "calledToolRef": called_tool_ref, "principal": principal, "startedAfter": started_after, "startedBefore": started_before, "minCostUsd": min_cost_usd, "maxCostUsd": max_cost_usd, "text": text, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
         form="page",
     )
 
@@ -437,6 +616,13 @@ def count_runs(
     kind: str | None = None,
     agent_ref: str | None = None,
     tool_ref: str | None = None,
+    called_tool_ref: str | None = None,
+    principal: str | None = None,
+    started_after: str | None = None,
+    started_before: str | None = None,
+    min_cost_usd: float | None = None,
+    max_cost_usd: float | None = None,
+    text: str | None = None,
     conversation_id: str | None = None,
     parent_run_id: str | None = None,
     trial_of: str | None = None,
@@ -448,7 +634,7 @@ def count_runs(
     return Operation(
         "GET",
         "/api/v1/ai/runs/count",
-        query={"status": status, "kind": kind, "agentRef": agent_ref, "toolRef": tool_ref, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
+        query={"status": status, "kind": kind, "agentRef": agent_ref, "toolRef": tool_ref, "calledToolRef": called_tool_ref, "principal": principal, "startedAfter": started_after, "startedBefore": started_before, "minCostUsd": min_cost_usd, "maxCostUsd": max_cost_usd, "text": text, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
     )
 
 
@@ -495,9 +681,20 @@ def cancel_run(id: str) -> Operation[AgentResponseView]:
     return Operation("POST", path("/api/v1/ai/runs/{id}/cancel", id))
 
 
-def compare_runs(id: str, other: str) -> Operation[RunDiffView]:
-    """Compares the outcomes of two runs, field by field."""
-    return Operation("GET", path("/api/v1/ai/runs/{id}/diff/{other}", id, other))
+def compare_runs(
+    id: str,
+    other: str,
+    *,
+    from_: int | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[RunDiffView]:
+    """Compares two runs: their outcomes, field by field, and their journals, entry by entry."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/runs/{id}/diff/{other}", id, other),
+        query={"from": from_, "limit": limit, "cursor": cursor},
+    )
 
 
 def watch_run(id: str, *, last_event_id: str | None | None = None, after: int | None = None) -> StreamOperation:
@@ -520,6 +717,40 @@ def fork_run(id: str, body: ForkBody) -> Operation[AcceptedView]:
     return Operation("POST", path("/api/v1/ai/runs/{id}/fork", id), body=body)
 
 
+def get_run_journal(
+    id: str,
+    *,
+    from_: int | None = None,
+    kind: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[JournalEntryView]]:
+    """Returns one page of the journal of a run."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/runs/{id}/journal", id),
+        query={"from": from_, "kind": kind, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def get_run_state(
+    id: str,
+    *,
+    at: int | None = None,
+    limit: int | None = None,
+    before_message: int | None = None,
+) -> Operation[RunStateView]:
+    """Returns the state of a run after an entry: what the model saw, which tools it was offered, what is left of the budget,
+    and which calls were open. The time is proportional to the number of entries up to `at`.
+    """
+    return Operation(
+        "GET",
+        path("/api/v1/ai/runs/{id}/state", id),
+        query={"at": at, "limit": limit, "beforeMessage": before_message},
+    )
+
+
 def return_tool_results(
     id: str,
     body: ToolResultsBody,
@@ -530,6 +761,11 @@ def return_tool_results(
     `wait=false`.
     """
     return Operation("POST", path("/api/v1/ai/runs/{id}/tool-results", id), query={"wait": wait}, body=body)
+
+
+def get_run_tree(id: str) -> Operation[RunTreeView]:
+    """Returns a run and its child runs. A tree has at most 500 runs."""
+    return Operation("GET", path("/api/v1/ai/runs/{id}/tree", id))
 
 
 def undo_run(id: str, body: UndoBody) -> Operation[UndoView | AcceptedView]:
@@ -559,25 +795,31 @@ def remove_secret(name: str, *, scope: SecretScopeParam | None = None) -> Operat
     return Operation("DELETE", path("/api/v1/ai/secrets/{name}", name), query={"scope": scope})
 
 
+def get_server() -> Operation[ServerView]:
+    """Returns the version, the features, the limits and the health of the server. Administrators also see causes and paths."""
+    return Operation("GET", "/api/v1/ai/server")
+
+
 def list_tool_providers(
     *,
     query: str | None = None,
     limit: str | None = None,
     cursor: str | None = None,
     sort: str | None = None,
+    apply_set: str | None = None,
 ) -> Operation[Page[ProviderView]]:
     """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
     return Operation(
         "GET",
         "/api/v1/ai/tool-providers",
-        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort},
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
         form="page",
     )
 
 
-def create_tool_provider(body: ToolProviderConfig) -> Operation[ProviderView]:
+def create_tool_provider(body: ToolProviderConfig, *, apply_set: str | None = None) -> Operation[ProviderView]:
     """Creates a definition."""
-    return Operation("POST", "/api/v1/ai/tool-providers", body=body)
+    return Operation("POST", "/api/v1/ai/tool-providers", query={"applySet": apply_set}, body=body)
 
 
 def count_tool_providers(*, query: str | None = None) -> Operation[CountView]:
@@ -600,9 +842,16 @@ def replace_tool_provider(
     body: ToolProviderConfig,
     *,
     if_match: str | None = None,
+    apply_set: str | None = None,
 ) -> Operation[ProviderView]:
     """Replaces a definition. Earlier revisions remain readable."""
-    return Operation("PUT", path("/api/v1/ai/tool-providers/{ref}", ref), headers={"If-Match": if_match}, body=body)
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/tool-providers/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
 
 
 def merge_tool_provider(ref: str, body: dict[str, Any], *, if_match: str | None = None) -> Operation[ProviderView]:
@@ -625,6 +874,13 @@ def discover_tools(ref: str) -> Operation[DiscoveryView]:
     return Operation("POST", path("/api/v1/ai/tool-providers/{ref}/discover", ref))
 
 
+def get_tool_provider_readiness(ref: str, *, probe: bool | None = None) -> Operation[ReadinessView]:
+    """Checks whether a provider is ready for the caller: enabled, secrets, connection and accepted definitions of its tools.
+    Values of secrets are never returned.
+    """
+    return Operation("GET", path("/api/v1/ai/tool-providers/{ref}/readiness", ref), query={"probe": probe})
+
+
 def list_reference_data(
     ref: str,
     *,
@@ -640,6 +896,26 @@ def list_reference_data(
     )
 
 
+def list_tool_provider_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/tool-providers/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_tool_provider_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/tool-providers/{ref}/revisions/{a}/diff/{b}", ref, a, b))
+
+
 def sync_reference_data(ref: str, *, data_type: str | None = None) -> Operation[SyncReportView]:
     """Syncs the reference data of a provider: one data type, or all."""
     return Operation("POST", path("/api/v1/ai/tool-providers/{ref}/sync", ref), query={"dataType": data_type})
@@ -651,6 +927,11 @@ def test_tool_provider(ref: str) -> Operation[ProviderTestView]:
     connection.
     """
     return Operation("POST", path("/api/v1/ai/tool-providers/{ref}/test", ref))
+
+
+def list_tool_provider_uses(ref: str) -> Operation[ProviderUsesView]:
+    """Lists the definitions that use a provider."""
+    return Operation("GET", path("/api/v1/ai/tool-providers/{ref}/uses", ref))
 
 
 def list_tool_provider_versions(
@@ -674,19 +955,20 @@ def list_tools(
     limit: str | None = None,
     cursor: str | None = None,
     sort: str | None = None,
+    apply_set: str | None = None,
 ) -> Operation[Page[ToolView]]:
     """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
     return Operation(
         "GET",
         "/api/v1/ai/tools",
-        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort},
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
         form="page",
     )
 
 
-def create_tool(body: ToolDefinition) -> Operation[ToolView]:
+def create_tool(body: ToolDefinition, *, apply_set: str | None = None) -> Operation[ToolView]:
     """Creates a definition."""
-    return Operation("POST", "/api/v1/ai/tools", body=body)
+    return Operation("POST", "/api/v1/ai/tools", query={"applySet": apply_set}, body=body)
 
 
 def count_tools(*, query: str | None = None) -> Operation[CountView]:
@@ -749,9 +1031,21 @@ def get_tool(
     )
 
 
-def replace_tool(ref: str, body: ToolDefinition, *, if_match: str | None = None) -> Operation[ToolView]:
+def replace_tool(
+    ref: str,
+    body: ToolDefinition,
+    *,
+    if_match: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[ToolView]:
     """Replaces a definition. A new `version` is added beside the existing ones."""
-    return Operation("PUT", path("/api/v1/ai/tools/{ref}", ref), headers={"If-Match": if_match}, body=body)
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/tools/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
 
 
 def merge_tool(ref: str, body: dict[str, Any], *, if_match: str | None = None) -> Operation[ToolView]:
@@ -779,6 +1073,38 @@ def export_tool(ref: str, format: str) -> Operation[dict[str, Any]]:
     return Operation("GET", path("/api/v1/ai/tools/{ref}/export/{format}", ref, format))
 
 
+def get_tool_readiness(ref: str, *, probe: bool | None = None) -> Operation[ReadinessView]:
+    """Checks whether a tool is ready for the caller: life cycle, permission, provider, secrets, connection, accepted
+    definition and drift. Values of secrets are never returned.
+    """
+    return Operation("GET", path("/api/v1/ai/tools/{ref}/readiness", ref), query={"probe": probe})
+
+
+def list_tool_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/tools/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_tool_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/tools/{ref}/revisions/{a}/diff/{b}", ref, a, b))
+
+
+def list_tool_uses(ref: str) -> Operation[ToolUsesView]:
+    """Lists the definitions that use a tool."""
+    return Operation("GET", path("/api/v1/ai/tools/{ref}/uses", ref))
+
+
 def validate_tool_input(ref: str, body: ExecuteBody) -> Operation[ValidationView]:
     """Validates an input against the schema of a tool, without calling the tool."""
     return Operation("POST", path("/api/v1/ai/tools/{ref}/validate", ref), body=body)
@@ -790,6 +1116,24 @@ def list_tool_versions(ref: str, *, limit: str | None = None, cursor: str | None
         "GET",
         path("/api/v1/ai/tools/{ref}/versions", ref),
         query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def list_trials(
+    *,
+    agent_ref: str | None = None,
+    status: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[TrialItemView]]:
+    """Lists the comparisons of libraries, newest first. Without the permission to read all runs, only those that the caller
+    started.
+    """
+    return Operation(
+        "GET",
+        "/api/v1/ai/trials",
+        query={"agentRef": agent_ref, "status": status, "limit": limit, "cursor": cursor},
         form="page",
     )
 
@@ -810,19 +1154,20 @@ def list_types(
     limit: str | None = None,
     cursor: str | None = None,
     sort: str | None = None,
+    apply_set: str | None = None,
 ) -> Operation[Page[TypeView]]:
     """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
     return Operation(
         "GET",
         "/api/v1/ai/types",
-        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort},
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
         form="page",
     )
 
 
-def create_type(body: TypeDefinition) -> Operation[TypeView]:
+def create_type(body: TypeDefinition, *, apply_set: str | None = None) -> Operation[TypeView]:
     """Creates a definition."""
-    return Operation("POST", "/api/v1/ai/types", body=body)
+    return Operation("POST", "/api/v1/ai/types", query={"applySet": apply_set}, body=body)
 
 
 def count_types(*, query: str | None = None) -> Operation[CountView]:
@@ -850,9 +1195,21 @@ def get_type(ref: str, *, version: str | None = None, check: str | None = None) 
     return Operation("GET", path("/api/v1/ai/types/{ref}", ref), query={"version": version, "check": check})
 
 
-def replace_type(ref: str, body: TypeDefinition, *, if_match: str | None = None) -> Operation[TypeView]:
+def replace_type(
+    ref: str,
+    body: TypeDefinition,
+    *,
+    if_match: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[TypeView]:
     """Replaces a definition. Earlier revisions remain readable."""
-    return Operation("PUT", path("/api/v1/ai/types/{ref}", ref), headers={"If-Match": if_match}, body=body)
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/types/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
 
 
 def merge_type(ref: str, body: dict[str, Any], *, if_match: str | None = None) -> Operation[TypeView]:
@@ -863,6 +1220,26 @@ def merge_type(ref: str, body: dict[str, Any], *, if_match: str | None = None) -
 def delete_type(ref: str, *, if_match: str | None = None) -> Operation[DeletionView | None]:
     """Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."""
     return Operation("DELETE", path("/api/v1/ai/types/{ref}", ref), headers={"If-Match": if_match})
+
+
+def list_type_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/types/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_type_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/types/{ref}/revisions/{a}/diff/{b}", ref, a, b))
 
 
 def list_type_versions(ref: str, *, limit: str | None = None, cursor: str | None = None) -> Operation[Page[TypeView]]:
