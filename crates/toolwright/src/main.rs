@@ -34,7 +34,7 @@ struct Cli {
 enum TopCommand {
     /// Start the server.
     Serve(serve::ServeArgs),
-    /// Copy the data of a server that uses SQLite, also while it runs.
+    /// Copy the data of a server that uses SQLite.
     Backup(backup::BackupArgs),
     /// Create a data folder from a backup.
     Restore(backup::RestoreArgs),

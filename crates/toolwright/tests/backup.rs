@@ -66,7 +66,7 @@ async fn backup_without_the_seal_key_says_so_and_nothing_is_overwritten() {
         (["backup", backup_name, "--data", data], "exists; name a folder that does not exist yet"),
         (["restore", backup_name, "--data", data], "exists; name a folder that does not exist yet"),
         (["backup", "/nonexistent/b", "--data", "/nonexistent/data"], "use pg_dump if the server uses Postgres"),
-        (["restore", data, "--data", "/nonexistent/x"], "create `/nonexistent/x.unfinished`"),
+        (["restore", data, "--data", "/dev/null/x"], "create `/dev/null/x.unfinished`"),
         (["restore", "/nonexistent", "--data", "/nonexistent/x"], "is not a backup"),
     ] {
         let refused = server.run(&arguments).expect_exit(1);

@@ -104,9 +104,9 @@ fn types_and_records_can_be_managed_from_the_command_line() {
 
     server.run(&["types", "delete", "Thing"]).expect_exit(5);
     server.run(&["records", "delete", "Thing"]).expect_exit(2);
-    assert_eq!(server.run(&["records", "delete", "Thing", "t1"]).expect_exit(0).out, "✓ deleted    1 record(s)\n");
+    assert_eq!(server.run(&["records", "delete", "Thing", "t1"]).expect_exit(0).out, "✓ deleted    1 record\n");
     server.run(&["records", "delete", "Thing", "t1"]).expect_exit(3);
-    assert_eq!(server.run(&["records", "delete", "Thing", "--all"]).expect_exit(0).out, "✓ deleted    2 record(s)\n");
+    assert_eq!(server.run(&["records", "delete", "Thing", "--all"]).expect_exit(0).out, "✓ deleted    2 records\n");
     assert_eq!(server.run(&["types", "delete", "Thing"]).expect_exit(0).out, "✓ deleted    Thing\n");
 }
 

@@ -245,7 +245,7 @@ fn invalid_setting_aborts_startup_and_names_the_setting() {
         (start_error(&[("TOOLWRIGHT_ADMIN_KEY", "short")], &[]), "at least 16 characters"),
         (
             start_error(&[("TOOLWRIGHT_EGRESS_ALLOW", "everything")], &[]),
-            "egress_allow must be a list of CIDRs such as `10.0.0.0/8`, got `everything`",
+            "each entry of egress_allow must be a network such as `10.0.0.0/8` or an address such as `10.0.0.1`, got `everything`",
         ),
         (start_error(&[], &["--config", "missing.toml"]), "missing.toml"),
         (start_error(&[], &["--config", file.to_str().unwrap()]), "max_iterations"),

@@ -241,7 +241,7 @@ pub(crate) async fn resolve(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct EffectUndoBody {
     /// `true`: returns the plan and undoes nothing.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     dry_run: bool,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct McpImportBody {
     #[serde(default)]
     prefix: Option<String>,
     /// Whether to return what an import would create, without writing it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     dry_run: bool,
 }
 
