@@ -105,7 +105,7 @@ pub(crate) enum Command {
     /// List, show, resolve and undo writes to the outside world
     #[command(subcommand)]
     Effects(effects::EffectsCommand),
-    /// Follow the changes of runs, approvals, definitions and drift in a realm
+    /// Follow the changes of a realm as they happen
     Events(events::EventsArgs),
     /// List, show, rename and delete conversations
     #[command(subcommand)]
