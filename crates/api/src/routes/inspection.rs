@@ -39,7 +39,7 @@ pub(crate) async fn journal(
     QueryParams(params): QueryParams<JournalParams>,
 ) -> Result<Json<PageView<JournalEntryView>>, Problem> {
     let query = JournalPageQuery {
-        from: list_params::cursor(params.cursor.as_deref())?.or(params.from).unwrap_or(1),
+        from: list_params::cursor(params.cursor.as_deref())?.or(number("from", params.from)?).unwrap_or(1),
         kind: params.kind,
         limit: list_params::limit(params.limit)?,
     };
@@ -48,6 +48,16 @@ pub(crate) async fn journal(
         items: page.entries.into_iter().map(JournalEntryView::from).collect(),
         next_cursor: page.next.map(|n| n.to_string()),
     }))
+}
+
+/// Rejects numbers beyond the largest one of the API description, which is the largest one that a database stores.
+fn number(name: &str, number: Option<u64>) -> Result<Option<u64>, Problem> {
+    match number {
+        Some(number) if i64::try_from(number).is_err() => {
+            Err(Problem::invalid(name, format!("must be at most {}, got {number}", i64::MAX)))
+        }
+        other => Ok(other),
+    }
 }
 
 /// The parameters of the state of a run.
@@ -74,8 +84,9 @@ pub(crate) async fn state(
     QueryParams(params): QueryParams<StateParams>,
 ) -> Result<Json<RunStateView>, Problem> {
     let limit = list_params::limit(params.limit)?;
-    let state = runs.state_at(&session, run_id(&id)?, params.at).await?;
-    Ok(Json(RunStateView::new(&state, params.before_message, limit)))
+    let before = number("beforeMessage", params.before_message)?;
+    let state = runs.state_at(&session, run_id(&id)?, number("at", params.at)?).await?;
+    Ok(Json(RunStateView::new(&state, before, limit)))
 }
 
 /// Returns a run and its child runs. A tree has at most 500 runs.

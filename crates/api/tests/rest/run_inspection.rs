@@ -388,7 +388,16 @@ async fn invalid_parameters_of_read_routes_are_rejected(server: Server) {
     server.define_agent("a", json!([{ "reply": { "text": "Hi." } }]), json!({})).await;
     let response = server.run("a", "go").await;
     let run = run_id(&response);
-    for path in ["journal?limit=0", "journal?limit=101", "journal?from=x", "journal?cursor=x", "journal?nothing=1"] {
+    for path in [
+        "journal?from=9223372036854775808",
+        "state?beforeMessage=9223372036854775808",
+        "state?at=9223372036854775808",
+        "journal?limit=0",
+        "journal?limit=101",
+        "journal?from=x",
+        "journal?cursor=x",
+        "journal?nothing=1",
+    ] {
         server.get(&format!("runs/{run}/{path}")).await.problem(400, "invalid-request");
     }
     for path in ["state?at=0", "state?at=3", "state?at=-1", "state?limit=0"] {
