@@ -2,12 +2,15 @@
 //!
 //! Both commands work on files and need no server. A backup can be made while the server runs.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+
+use crate::cli::pluralize;
+use crate::serve::create_private_dir;
 
 const DATABASE: &str = "toolwright.db";
 const SEAL_KEY: &str = "seal.key";
@@ -57,7 +60,7 @@ pub(crate) async fn back_up(args: BackupArgs) -> anyhow::Result<()> {
     toolwright_store::check_sqlite(&draft.path.join(DATABASE)).await?;
     let target = draft.publish()?;
     let key = if args.with_seal_key { "" } else { "; the seal key is not in it: keep a copy elsewhere" };
-    report(&format!("backup `{}` has the database and {blobs} {}{key}", target.display(), plural(blobs, "blob")))
+    report(&format!("backup `{}` has the database and {}{key}", target.display(), pluralize(blobs, "blob")))
 }
 
 /// Creates a data folder from a backup.
@@ -77,7 +80,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> anyhow::Result<()> {
         Some(_) => "",
         None => "; it has no seal key: set TOOLWRIGHT_SEAL_KEY or copy seal.key into it before you start the server",
     };
-    report(&format!("data folder `{}` has the database and {blobs} {}{key}", target.display(), plural(blobs, "blob")))
+    report(&format!("data folder `{}` has the database and {}{key}", target.display(), pluralize(blobs, "blob")))
 }
 
 /// A folder that gets its final name when it is complete. An unfinished one is removed.
@@ -92,7 +95,7 @@ impl Draft {
         let mut name = target.as_os_str().to_owned();
         name.push(".unfinished");
         let path = PathBuf::from(name);
-        create_private_folder(&path).with_context(|| format!("create `{}`", path.display()))?;
+        create_private_dir(&path).with_context(|| format!("create `{}`", path.display()))?;
         Ok(Self { path, target: target.to_owned() })
     }
 
@@ -110,8 +113,8 @@ impl Drop for Draft {
 }
 
 /// Copies a folder and returns the number of files. A folder that does not exist is empty.
-fn copy_folder(source: &Path, target: &Path) -> anyhow::Result<usize> {
-    create_private_folder(target).with_context(|| format!("create `{}`", target.display()))?;
+fn copy_folder(source: &Path, target: &Path) -> anyhow::Result<u64> {
+    create_private_dir(target).with_context(|| format!("create `{}`", target.display()))?;
     let entries = match fs::read_dir(source) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -125,7 +128,7 @@ fn copy_folder(source: &Path, target: &Path) -> anyhow::Result<usize> {
         if kind.is_dir() {
             count += copy_folder(&from, &to)?;
         } else if kind.is_file() {
-            count += usize::from(copy_file_if_present(&from, &to)?);
+            count += u64::from(copy_file_if_present(&from, &to)?);
         } else {
             bail!("`{}` is neither a file nor a folder", from.display());
         }
@@ -151,14 +154,6 @@ fn copy_file_if_present(source: &Path, target: &Path) -> anyhow::Result<bool> {
     io::copy(&mut from, &mut to).with_context(context)?;
     to.sync_all().with_context(context)?;
     Ok(true)
-}
-
-fn create_private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
 fn report(text: &str) -> anyhow::Result<()> {

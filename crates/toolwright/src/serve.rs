@@ -170,7 +170,7 @@ async fn finish(engine: &Engine, connections: &TaskTracker, grace: Duration) {
 }
 
 /// Creates the data directory with access for the current user only. An existing directory keeps its permissions.
-fn create_private_dir(path: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private_dir(path: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 

@@ -61,7 +61,7 @@ fn folder_with_every_kind_is_applied_and_a_dry_run_writes_nothing() {
 fn prune_deletes_only_what_the_same_set_created() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
-    let foreign = json!({ "refName": "foreign", "content": "of nobody" });
+    let foreign = json!({ "refName": "foreign", "content": "without a set" });
     server.run_with_stdin(&["apply", "-f", "-"], &foreign.to_string()).expect_exit(0);
     let other = json!({ "refName": "other", "content": "of another set" });
     server.run_with_stdin(&["apply", "-f", "-", "--set", "other"], &other.to_string()).expect_exit(0);

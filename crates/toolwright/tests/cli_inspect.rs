@@ -33,7 +33,7 @@ fn readiness_uses_revisions_and_cost_of_definitions_are_shown() {
     assert_eq!(equal["changes"], json!([]));
     let cost = server.run(&["agents", "cost", "assistant"]).expect_exit(0).out;
     assert!(cost.contains("maxIterations × cost") && cost.contains("assumptions:"), "{cost}");
-    server.run(&["agents", "cost", "nobody"]).expect_exit(3);
+    server.run(&["agents", "cost", "unknown"]).expect_exit(3);
 }
 
 #[test]

@@ -325,7 +325,7 @@ async fn run_lists_are_filtered_by_time_principal_tool_cost_and_text(server: Ser
         (json!({ "toolRef": "look" }), 1),
         (json!({ "principal": "member" }), 1),
         (json!({ "principal": "admin", "kind": "agent" }), 2),
-        (json!({ "principal": "nobody" }), 0),
+        (json!({ "principal": "unknown" }), 0),
         (json!({ "startedAfter": started }), 4),
         (json!({ "startedBefore": started }), 0),
         (json!({ "startedAfter": "2020-01-01T00:00:00Z", "startedBefore": "2100-01-01T00:00:00Z" }), 4),

@@ -21,7 +21,7 @@ pub struct EventPage {
 pub struct EventBounds {
     /// The last event that was deleted.
     pub deleted: EventPosition,
-    /// The last event that can be read, or the last deleted event if there is none.
+    /// The last readable event. If no event is readable, the last deleted event.
     pub newest: EventPosition,
 }
 

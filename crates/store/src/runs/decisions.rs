@@ -22,7 +22,7 @@ pub enum DecisionOutcome {
     Denied,
     /// A person approved the call with another input.
     Edited,
-    /// Nobody decided in time.
+    /// The approval expired before a decision.
     Expired,
 }
 

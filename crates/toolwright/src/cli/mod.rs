@@ -63,6 +63,7 @@ use client::ApiClient;
 pub(crate) use completions::complete;
 use exit::Exit;
 use failure::Failure;
+pub(crate) use follow::pluralize;
 use output::Output;
 
 /// The client commands.

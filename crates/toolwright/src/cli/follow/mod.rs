@@ -12,7 +12,8 @@ use toolwright_api::wire::RunView;
 
 pub(super) use event_feed::{EventFeed, RETRY_DELAYS, SseStream, sse_events, start_run, watch_run};
 pub(super) use follower::follow;
-pub(super) use summary::{ended_calls, exit_code, format_usd, is_waiting, pluralize, summary_lines, usage_summary};
+pub(crate) use summary::pluralize;
+pub(super) use summary::{ended_calls, exit_code, format_usd, is_waiting, summary_lines, usage_summary};
 pub(super) use timeline::{call_lines, format_duration, format_input};
 
 use super::Context;
