@@ -84,10 +84,35 @@ struct AgentFacts {
     parallel_calls: u32,
     max_tokens: Option<u64>,
     max_cost_usd: Option<f64>,
+    tool_price: ToolPriceBound,
     output_tokens: u64,
     models: Vec<CostModel>,
     /// The references to the delegates, in lower case.
     delegates: Vec<String>,
+}
+
+/// The highest price of a call to one of the agent's own tools.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum ToolPriceBound {
+    /// In US dollars.
+    PerCall(f64),
+    /// The price of a tool depends on its response.
+    Unknown,
+}
+
+impl Default for ToolPriceBound {
+    fn default() -> Self {
+        ToolPriceBound::PerCall(0.0)
+    }
+}
+
+impl ToolPriceBound {
+    fn usd(self) -> Option<f64> {
+        match self {
+            ToolPriceBound::PerCall(usd) => Some(usd),
+            ToolPriceBound::Unknown => None,
+        }
+    }
 }
 
 /// Agents by reference in lower case. A delegate without facts cannot be read.
@@ -100,7 +125,7 @@ impl Agents {
         let definition = &compiled.document.body;
         let name = definition.ref_name.to_string();
         self.0.access.require(session, Action::Read, Resource::Agent { name: &name })?;
-        let own = self.cost_facts(session, &compiled)?;
+        let own = self.cost_facts(session, &compiled).await?;
         let facts = self.delegate_facts(session, &own).await?;
         let mut estimate = estimate(&own, &facts);
         estimate.agent = name;
@@ -126,14 +151,14 @@ impl Agents {
             }
             let name = agent.document.body.ref_name.as_str();
             let readable = self.0.access.require(session, Action::Read, Resource::Agent { name }).is_ok();
-            let known = if readable { self.cost_facts(session, &agent).ok() } else { None };
+            let known = if readable { self.cost_facts(session, &agent).await.ok() } else { None };
             queue.extend(known.iter().flat_map(|known| known.delegates.clone()));
             facts.insert(reference, known);
         }
         Ok(facts)
     }
 
-    fn cost_facts(&self, session: &Session, agent: &CompiledAgent) -> Result<AgentFacts, StartError> {
+    async fn cost_facts(&self, session: &Session, agent: &CompiledAgent) -> Result<AgentFacts, StartError> {
         let (definition, models) = (&agent.document.body, &self.0.models);
         let limits = agent.limits(self.0.settings.defaults, self.0.settings.platform);
         let invalid = |error: toolwright_models::InvalidModelRef| StartError::Model(error.to_string());
@@ -148,7 +173,12 @@ impl Agents {
             // The fallback model gets the same request, with the limit of the configured model.
             used.push(CostModel::new("fallback", info, output_tokens(llm)));
         }
+        let tools = self.0.resolver.tools(agent, &session.realm, &session.principal).await?;
+        let own_tools = tools.members().iter().filter(|member| !member.delegate);
+        let tool_usd =
+            own_tools.map(|member| member.tool.highest_cost_usd()).try_fold(0.0, |most: f64, one| Some(most.max(one?)));
         Ok(AgentFacts {
+            tool_price: tool_usd.map_or(ToolPriceBound::Unknown, ToolPriceBound::PerCall),
             iterations: limits.max_iterations,
             tool_calls: limits.max_tool_calls,
             parallel_calls: definition.execution_config.max_parallel_calls.unwrap_or(DEFAULT_PARALLEL_CALLS),
@@ -268,23 +298,32 @@ fn delegate_bounds(
 /// Returns the bound of each limit of an agent.
 fn terms(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Vec<CostTerm> {
     let call = call_usd(agent);
-    let has_delegates = delegates.iter().any(Option::is_some);
-    let worst_delegate = highest(delegates, |bound| bound.worst_usd);
+    let worst_tool = worst_tool_call(agent, delegates, |bound| bound.worst_usd);
     let iterations = f64::from(agent.iterations);
-    let (by_iterations, formula) = match has_delegates {
-        false => (call.map(|call| iterations * call), "maxIterations × cost of the most expensive model call"),
-        true => (
-            call.zip(worst_delegate).map(|(call, worst)| iterations * call + f64::from(agent.tool_calls) * worst),
-            "maxIterations × cost of the most expensive model call + maxToolCalls × worst case of the most expensive delegate",
-        ),
+    let by_iterations = call.zip(worst_tool).map(|(call, tool)| iterations * call + f64::from(agent.tool_calls) * tool);
+    let formula = match worst_tool {
+        Some(0.0) => "maxIterations × cost of the most expensive model call",
+        _ => {
+            "maxIterations × cost of the most expensive model call + maxToolCalls × cost of the most expensive call to a \
+             tool or delegate"
+        }
     };
     let mut terms = vec![CostTerm::new("maxIterations", iterations, by_iterations, formula)];
     if let Some(limit) = agent.max_tokens {
         let excess = excess_tokens(agent, delegates);
         let tokens = excess.map(|excess| limit.saturating_add(excess) as f64);
-        let usd = tokens.zip(token_usd(agent, delegates)).map(|(tokens, price)| tokens * price);
-        let formula =
-            "(maxTokens + tokens of the calls that start before the limit is noticed) × highest price of a token";
+        let tool_calls = agent.tool_price.usd().map(|usd| f64::from(agent.tool_calls) * usd);
+        let usd = tokens.zip(token_usd(agent, delegates)).zip(tool_calls);
+        let usd = usd.map(|((tokens, price), tool_calls)| tokens * price + tool_calls);
+        let formula = match tool_calls {
+            Some(0.0) => {
+                "(maxTokens + tokens of the calls that start before the limit is noticed) × highest price of a token"
+            }
+            _ => {
+                "(maxTokens + tokens of the calls that start before the limit is noticed) × highest price of a token + \
+                 maxToolCalls × highest price of a tool"
+            }
+        };
         terms.push(CostTerm::new("maxTokens", limit as f64, usd, formula));
     }
     if let Some(limit) = agent.max_cost_usd {
@@ -312,14 +351,20 @@ fn token_usd(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Option<f64> {
     Some(own.max(highest(delegates, |bound| bound.token_usd)?))
 }
 
-/// What the calls cost that start before a limit is noticed: one model call, or the calls of delegates that run at once.
+/// The highest cost of one call to a tool or a delegate.
+fn worst_tool_call(agent: &AgentFacts, delegates: &[Option<Bound>], of: impl Fn(&Bound) -> Option<f64>) -> Option<f64> {
+    Some(agent.tool_price.usd()?.max(highest(delegates, of)?))
+}
+
+/// What the calls cost that start before a limit is noticed: one model call, or the calls to tools and delegates that run
+/// at once.
 fn excess(
     call: Option<f64>,
     delegates: &[Option<Bound>],
     agent: &AgentFacts,
     of: impl Fn(&Bound) -> Option<f64>,
 ) -> Option<f64> {
-    Some(call?.max(f64::from(agent.parallel_calls) * highest(delegates, of)?))
+    Some(call?.max(f64::from(agent.parallel_calls) * worst_tool_call(agent, delegates, of)?))
 }
 
 fn excess_tokens(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Option<u64> {
@@ -349,10 +394,10 @@ fn assumptions(agent: &AgentFacts) -> Vec<String> {
         "limits are checked before a call, so the calls that are running when a limit is reached are added".to_owned(),
         "`maxInputTokens` limits only the history, so it does not bound a request".to_owned(),
         "failed model calls that are repeated cost nothing".to_owned(),
-        "the charges of external systems for tool calls are not included".to_owned(),
+        "a tool without a `price` costs nothing".to_owned(),
     ];
     if !agent.delegates.is_empty() {
-        all.push("every tool call is a call to the most expensive delegate".to_owned());
+        all.push("every tool call is a call to the most expensive tool or delegate".to_owned());
     }
     all
 }
@@ -366,6 +411,9 @@ fn unknown(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Vec<String> {
         } else if info.context_tokens.is_none() && call_cost(info, agent.output_tokens).is_none() {
             all.push(format!("the context size of model `{name}` is not known; set `contextTokens` in `prices_file`"));
         }
+    }
+    if agent.tool_price == ToolPriceBound::Unknown {
+        all.push("the price of a tool depends on its response (`price.perUnitUsd`)".to_owned());
     }
     for (reference, bound) in agent.delegates.iter().zip(delegates) {
         if bound.is_some_and(|bound| bound.worst_usd.is_none()) {
@@ -437,6 +485,18 @@ mod tests {
         }
         let free = AgentFacts { models: vec![model(Some((0.0, 0.0)), None)], ..agent() };
         assert_eq!(worst(&free, &none).0, Some(0.0));
+    }
+
+    #[test]
+    fn prices_of_tools_are_part_of_the_worst_case() {
+        let none = Facts::new();
+        let priced = AgentFacts { tool_price: ToolPriceBound::PerCall(0.1), ..agent() };
+        assert_eq!(worst(&priced, &none), (Some(0.8), Some("maxIterations")), "10 × 0.03 + 5 × 0.1");
+        let limited = AgentFacts { max_cost_usd: Some(0.1), ..priced };
+        assert_eq!(worst(&limited, &none), (Some(0.3), Some("maxCostUsd")), "two calls at 0.1 run at once");
+        let by_unit = AgentFacts { tool_price: ToolPriceBound::Unknown, ..limited };
+        assert_eq!(worst(&by_unit, &none), (None, None));
+        assert!(estimate(&by_unit, &none).unknown[0].contains("perUnitUsd"));
     }
 
     #[test]

@@ -14,11 +14,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get as on_get, post as on_post};
 use semver::Version;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::{Definition, Registry, RegistryError, SavedDefinition};
 use toolwright_gram::Pattern;
-use toolwright_types::{DefinitionSource, Document};
+use toolwright_types::{DefinitionSource, Document, UniqueKeys};
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -349,7 +348,7 @@ async fn create<T: Collection>(
     State(registry): State<Registry>,
     Caller(session): Caller,
     QueryParams(params): QueryParams<WriteParams>,
-    JsonBody(body): JsonBody<Value>,
+    JsonBody(UniqueKeys(body)): JsonBody<UniqueKeys>,
 ) -> Result<impl IntoResponse, Problem> {
     Ok((StatusCode::CREATED, views::saved(registry.create::<T>(&session, body, params.origin()?).await?)))
 }
@@ -461,7 +460,7 @@ async fn replace<T: Collection>(
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
     QueryParams(params): QueryParams<WriteParams>,
-    JsonBody(body): JsonBody<Value>,
+    JsonBody(UniqueKeys(body)): JsonBody<UniqueKeys>,
 ) -> Result<impl IntoResponse, Problem> {
     let saved = registry.replace::<T>(&session, &name, revision, body, params.origin()?).await?;
     Ok(views::saved(saved))
@@ -473,7 +472,7 @@ async fn merge<T: Collection>(
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
     RawQuery(query): RawQuery,
-    JsonBody(patch): JsonBody<Value>,
+    JsonBody(UniqueKeys(patch)): JsonBody<UniqueKeys>,
 ) -> Result<impl IntoResponse, Problem> {
     refuse_version_parameter(query.as_deref())?;
     let saved = registry.merge::<T>(&session, &name, revision, patch).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 use toolwright_gram::{Pattern, Signature, ToolSpecView, Type};
-use toolwright_types::{InvocationConfig, RateLimit, ToolDefinition, ToolType};
+use toolwright_types::{InvocationConfig, RateLimit, ToolDefinition, ToolPrice, ToolType};
 
 use crate::field_names::field_names;
 use crate::properties::{DefinitionFields, PropertyMapping, with_exact};
@@ -18,7 +18,11 @@ fn mapping() -> PropertyMapping {
     PropertyMapping {
         kind_name: "tool",
         fields: field_names::<ToolDefinition>(),
-        groups: &[("invocation", field_names::<InvocationConfig>), ("rateLimit", field_names::<RateLimit>)],
+        groups: &[
+            ("invocation", field_names::<InvocationConfig>),
+            ("rateLimit", field_names::<RateLimit>),
+            ("price", field_names::<ToolPrice>),
+        ],
         non_property_fields: &["refName", "description"],
         non_field_properties: &["description"],
     }

@@ -11,6 +11,7 @@ use toolwright_types::{
 
 use crate::compiled::CallLimits;
 use crate::http_client::{CompiledProvider, RequestTemplate};
+use crate::price::CompiledPrice;
 use crate::{CompiledTool, Issues, Library, Schema, Violation};
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,6 +40,7 @@ impl CompiledTool {
         let (input, output) = schemas(&definition, library, &mut issues, &mut warnings);
         let parsed = |text: &Option<String>| text.as_deref().map(Template::parse).transpose();
         let resource_key = issues.check("/resourceKey", parsed(&definition.resource_key)).flatten();
+        let price = definition.price.as_ref().and_then(|price| CompiledPrice::compile(price, &mut issues));
         let mapping = definition.invocation.response_mapping.as_deref().map(Mapping::parse).transpose();
         let mapping = issues.check("/invocation/responseMapping", mapping).flatten();
         let message_mapping = definition.invocation.message_mapping.as_deref().map(Mapping::parse).transpose();
@@ -79,6 +81,7 @@ impl CompiledTool {
             mapping,
             message_mapping,
             resource_key,
+            price,
             arguments,
             has_preflight,
             http,
@@ -151,6 +154,9 @@ fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut
     }
     if definition.cache_ttl_seconds == Some(0) {
         issues.add("/cacheTtlSeconds", "must be at least 1; to switch caching off use `cache: none`");
+    }
+    if definition.price.is_some() && !definition.is_tool_fully_executed_on_server {
+        warnings.push("the price of a client tool is not counted, because the client performs the call".into());
     }
     if definition.cache != CachePolicy::None && definition.effects() == SideEffects::Writes {
         warnings.push("results of a tool that writes are never cached".into());

@@ -8,6 +8,7 @@ use toolwright_expr::{Mapping, Template, ValueTemplate};
 use toolwright_types::{DefinitionSource, SideEffects, ToolDefinition, ToolStatus};
 
 use crate::http_client::{CompiledProvider, RequestTemplate};
+use crate::price::CompiledPrice;
 use crate::{Schema, Violation};
 
 /// A compiled tool.
@@ -34,6 +35,7 @@ pub struct CompiledTool {
     pub(crate) mapping: Option<Mapping>,
     pub(crate) message_mapping: Option<Mapping>,
     pub(crate) resource_key: Option<Template>,
+    pub(crate) price: Option<CompiledPrice>,
     /// The body template of a function or client tool, which renders its arguments.
     pub(crate) arguments: Option<ValueTemplate>,
     /// Whether the server runs the function or the code of a client tool to prepare the payload.
@@ -77,6 +79,11 @@ impl CompiledTool {
             Ok(((_, input), result)) => result.map(|()| input),
             Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
         }
+    }
+
+    /// Returns the highest cost of a call in US dollars, 0 without a price; `None` if it depends on the response.
+    pub fn highest_cost_usd(&self) -> Option<f64> {
+        self.price.as_ref().map_or(Some(0.0), CompiledPrice::highest_usd)
     }
 
     /// Returns the names of the secrets that a call needs.

@@ -20,6 +20,7 @@ mod http_client;
 mod issues;
 mod library;
 pub mod ports;
+mod price;
 mod schema;
 mod search;
 mod subsumption;

@@ -162,6 +162,9 @@ pub struct NestedCall {
     /// The source of the result, if the tool was not executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CallSource>,
+    /// The cost of the call in US dollars, with the calls that it made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// The calls that this call made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(no_recursion))]

@@ -25,6 +25,7 @@ mod run;
 mod schema;
 mod tool;
 mod trial;
+mod unique_keys;
 
 pub use agent::{
     AgentDefinition, AgentPolicy, AnswerFormat, ExecutionConfig, GuardrailConfig, LlmConfig, MemoryConfig,
@@ -62,6 +63,7 @@ pub use schema::{ParameterDefinition, ParameterType, referenced_types, schema_of
 pub use tool::{
     Backoff, BodyTemplate, CachePolicy, CostHint, DefinitionSource, ErrorAction, ErrorSemantics, InvocationConfig,
     JsonSchema, Latency, OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Surface, ToolDefinition,
-    ToolExample, ToolStatus, ToolType,
+    ToolExample, ToolPrice, ToolStatus, ToolType,
 };
 pub use trial::{CallSource, Trial, TrialKind};
+pub use unique_keys::UniqueKeys;

@@ -2535,6 +2535,9 @@ class PartCall(TypedDict):
     calls: NotRequired[list[PartCall]]
     """The calls that this call made."""
 
+    cost_usd: NotRequired[float | None]
+    """The cost of the call in US dollars, with the calls that it made."""
+
     error: NotRequired[ToolError | None]
 
     input: NotRequired[Any]
@@ -4169,6 +4172,8 @@ class ToolDefinition(TypedDict):
     outputSchema: NotRequired[dict[str, ParameterDefinition] | None]
     """Fields of the result by name, a short form of `outputJsonSchema`."""
 
+    price: NotRequired[ToolPrice | None]
+
     providerRef: NotRequired[str | None]
     """The provider whose connection the tool uses."""
 
@@ -4343,6 +4348,21 @@ class ToolInvocation(TypedDict):
 
     toolRef: str
     """The tool."""
+
+
+class ToolPrice(TypedDict):
+    """The price of a call, charged when the tool has answered. A failed call and a cached result cost nothing."""
+
+    perCallUsd: NotRequired[float | None]
+    """The price of each call in US dollars."""
+
+    perUnitUsd: NotRequired[float | None]
+    """The price of each unit in US dollars. Requires `units`."""
+
+    units: NotRequired[str | None]
+    """The number of units of a call, as JSONPath or an expression over the response: a number, or a list whose items
+    count.
+    """
 
 
 class ToolProviderConfig(TypedDict):
@@ -4625,6 +4645,8 @@ class ToolView(TypedDict):
 
     outputSchema: NotRequired[dict[str, ParameterDefinition] | None]
     """Fields of the result by name, a short form of `outputJsonSchema`."""
+
+    price: NotRequired[ToolPrice | None]
 
     providerRef: NotRequired[str | None]
     """The provider whose connection the tool uses."""

@@ -232,7 +232,7 @@ async fn replay_with(agents: &Agents, session: &Session, body: ReplayBody) -> Re
         (None, Some(id)) => ReplaySource::Run(run_id(&id)?),
         _ => return Err(Problem::invalid("", "exactly one of `bundle` and `runId` is required")),
     };
-    let replay = agents.replay(session, original, ReplayChanges { tools, model, prompt }).await?;
+    let replay = Box::pin(agents.replay(session, original, ReplayChanges { tools, model, prompt })).await?;
     let replay_of = replay.recorded.id().to_string();
     let replayed = agents.replay_report(session, replay).await?;
     let run = &replayed.snapshot.run;

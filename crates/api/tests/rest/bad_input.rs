@@ -98,6 +98,9 @@ async fn invalid_request_is_rejected(server: Server) {
             server.send(server.request(Method::POST, path).header("content-type", "application/json").body(body)).await
         }
     };
+    let twice = r#"{"refName":"twice","toolType":"FUNCTION","requiresConfirmation":true,"requiresConfirmation":false}"#;
+    let problem = raw("tools", twice.to_owned()).await.problem(400, "invalid-request");
+    assert!(problem.to_string().contains("duplicate key `requiresConfirmation`"), "{problem}");
     raw("tools", "{".into()).await.problem(400, "invalid-json");
     for (path, list) in [("keys", "[]"), ("tools", "[]"), ("realms", "[\"x\"]"), ("tools/echo/execute", "[{}]")] {
         raw(path, list.into()).await.problem(400, "invalid-request");

@@ -199,17 +199,24 @@ async fn client_resumes_after_the_last_event_id(server: Server) {
     }
 }
 
+/// Returns the definition of the next event, other than `before`. On Postgres, an open transaction of another test delays
+/// events, so the event of `before` can arrive after the reset.
+async fn next_unless_before(stream: &mut EventStream) -> Value {
+    let first = next(stream).await.data["ref"].take();
+    if first == "before" { next(stream).await.data["ref"].take() } else { first }
+}
+
 async fn unknown_event_id_resets_the_client(server: Server) {
     define_writer(&server, "before").await;
     let mut stream = listen(&server, "", Some("9000000000-9000000000")).await;
     let reset = next(&mut stream).await;
     assert_eq!(reset.data, json!({ "type": "RESET" }));
     define_writer(&server, "after").await;
-    assert_eq!(next(&mut stream).await.data["ref"], "after", "the stream continues after the reset");
+    assert_eq!(next_unless_before(&mut stream).await, "after", "the stream continues after the reset");
     // The id of the reset is a valid position.
     let mut resumed = listen(&server, "", reset.text_id.as_deref()).await;
     assert_eq!(next(&mut resumed).await.kind, "READY");
-    assert_eq!(next(&mut resumed).await.data["ref"], "after");
+    assert_eq!(next_unless_before(&mut resumed).await, "after");
     for id in ["12", "x-1"] {
         let request = server.request(Method::GET, "events").header("last-event-id", id);
         let problem = server.send(request).await.problem(400, "invalid-request");

@@ -131,6 +131,7 @@ pub(crate) fn tools() -> impl Strategy<Value = ToolDefinition> {
                 .prop_map(|(rate, burst)| json!({ "perSecond": rate, "burst": burst }))
                 .boxed(),
         ),
+        ("price", object(vec![("perCallUsd", amount()), ("perUnitUsd", amount()), ("units", text())])),
         ("timeoutMs", large()),
         ("maxOutputBytes", large()),
         ("modelOutputBytes", large()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use toolwright_types::{
     CallId, CallMetadata, CallSource, ErrorCode, ExecutionSite, NestedCall, ResolvedInput, SchemaDifference, Timestamp,
-    ToolEnvelope, ToolError,
+    ToolEnvelope, ToolError, round_usd,
 };
 
 use super::CallRequest;
@@ -75,6 +75,11 @@ impl EnvelopeBuilder {
 
     pub(super) fn set_cost(&mut self, cost_usd: Option<f64>) {
         self.envelope.metadata.cost_usd = cost_usd;
+    }
+
+    pub(super) fn add_cost(&mut self, usd: f64) {
+        let cost = &mut self.envelope.metadata.cost_usd;
+        *cost = Some(round_usd(cost.unwrap_or(0.0) + usd));
     }
 
     pub(super) fn set_policy(&mut self, policy: String) {
@@ -156,7 +161,9 @@ impl EnvelopeBuilder {
         &self.envelope
     }
 
+    /// Records the nested calls and adds their cost.
     pub(super) fn set_nested_calls(&mut self, calls: Vec<NestedCall>) {
+        calls.iter().filter_map(|call| call.cost_usd).for_each(|usd| self.add_cost(usd));
         self.envelope.metadata.calls = calls;
     }
 

@@ -235,7 +235,11 @@ impl Executor {
 
     /// Returns the envelope of an interrupted write, after a check has confirmed that it took effect.
     pub fn confirm(&self, ready: ReadyCall, output: Value) -> ToolEnvelope {
-        ready.envelope_builder.confirmed(output, self.ports.clock.now())
+        let ReadyCall { mut envelope_builder, tool, input, .. } = ready;
+        if let Some(price) = &tool.price {
+            envelope_builder.add_cost(price.cost(&input, &output).usd);
+        }
+        envelope_builder.confirmed(output, self.ports.clock.now())
     }
 
     /// Returns the idempotency key of a call: the same for all attempts and after a restart, different in every run.

@@ -33,6 +33,7 @@ impl NestedCalls {
             call.error = envelope.error.clone().map(|error| ToolError { details: None, ..error });
             call.t_end = Some(envelope.t_end);
             call.source = envelope.metadata.source;
+            call.cost_usd = envelope.metadata.cost_usd;
             call.calls.clone_from(&envelope.metadata.calls);
         }
     }
@@ -64,6 +65,7 @@ impl Inner {
             t_start: envelope.t_start,
             t_end: None,
             source: None,
+            cost_usd: None,
             calls: Vec::new(),
         });
         self.calls.len() - 1

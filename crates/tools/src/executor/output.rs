@@ -10,6 +10,7 @@ use toolwright_types::{ErrorCode, OnOutputMismatch, SchemaDifference, ToolError}
 
 use super::attempts::{BackendReply, timeout_failure};
 use super::envelope_builder::EnvelopeBuilder;
+use crate::price::CallCost;
 use crate::{CompiledTool, ToolFailure, Violation, drift};
 
 pub(super) async fn map_and_check(
@@ -85,16 +86,19 @@ struct Examined {
     messages: Result<Vec<String>, EvalError>,
     violations: Vec<Violation>,
     drift: Vec<SchemaDifference>,
+    /// The cost of the call, if the tool has a price. A fallback has its own price.
+    cost: Option<CallCost>,
 }
 
 impl Examined {
     fn new(tool: &CompiledTool, input: Option<&Value>, output: &Value) -> Self {
+        let cost = input.and_then(|input| Some(tool.price.as_ref()?.cost(input, output)));
         let mapping = input.and_then(|input| Some((input, tool.mapping.as_ref()?)));
         let mapped = mapping.map(|(input, mapping)| mapping.apply(output, &Scope::new(input))).transpose();
         let mapping = input.and_then(|input| Some((input, tool.message_mapping.as_ref()?)));
         let messages = mapping.map(|(input, mapping)| mapping.apply(output, &Scope::new(input))).transpose();
         let messages = messages.map(|found| found.map(|found| message_texts(found.value)).unwrap_or_default());
-        let mut examined = Self { mapped, messages, violations: Vec::new(), drift: Vec::new() };
+        let mut examined = Self { mapped, messages, violations: Vec::new(), drift: Vec::new(), cost };
         let output = match &examined.mapped {
             Ok(Some(mapped)) => &mapped.value,
             Ok(None) => output,
@@ -113,6 +117,11 @@ impl Examined {
         mut reply: BackendReply,
         envelope_builder: &mut EnvelopeBuilder,
     ) -> Result<BackendReply, ToolFailure> {
+        if let Some(CallCost { usd, warning }) = self.cost {
+            // The system behind the tool has answered, so it charges for the call even if the answer is not usable.
+            envelope_builder.add_cost(usd);
+            warning.into_iter().for_each(|warning| envelope_builder.warn(warning));
+        }
         match self.messages {
             Ok(messages) => envelope_builder.add_messages(messages),
             Err(error) => envelope_builder.warn(format!("messageMapping failed: {error}")),

@@ -18,6 +18,8 @@ use super::oauth::TokenCache;
 use crate::ToolFailure;
 
 const MAX_REDIRECTS: usize = 5;
+/// The maximum length of a URL that the HTTP client can send. A longer URL fails before anything is sent.
+const MAX_URL_BYTES: usize = 65_534;
 
 /// Makes HTTP requests for tools. Cheap to clone; all clones share their connections.
 #[derive(Clone)]
@@ -174,6 +176,11 @@ impl HttpClient {
             forbidden_method(&request.method).or_else(|| headers.into_iter().find_map(forbidden_header))
         {
             return Err(ToolFailure::invalid(problem).reason("request"));
+        }
+        if request.url.as_str().len() > MAX_URL_BYTES {
+            let message =
+                format!("the URL must have at most {MAX_URL_BYTES} bytes, got {}", request.url.as_str().len());
+            return Err(ToolFailure::invalid(message).reason("request"));
         }
         let egress = self.0.options.egress.with_networks(access.allow);
         let origin = request.url.origin();

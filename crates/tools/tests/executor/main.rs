@@ -22,6 +22,7 @@ mod envelope;
 mod fallbacks;
 mod library;
 mod mtls;
+mod prices;
 mod properties;
 mod recorder;
 mod redaction;

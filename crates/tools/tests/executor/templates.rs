@@ -309,3 +309,16 @@ async fn template_that_renders_empty_or_null_sends_no_body() {
     let echo = echoed(post("${param.omit(['id'])}"), json!({ "id": 7, "name": null, "n": 1 })).await;
     assert_eq!(echo["json"], json!({ "name": null, "n": 1 }));
 }
+
+#[tokio::test]
+async fn url_that_is_too_long_is_refused_before_anything_is_sent() {
+    let world = World::start().await;
+    world.get("t", "/echo/${param.id}", json!({ "sideEffects": "writes" }));
+    let envelope = world.call("t", json!({ "id": "x".repeat(70_000) })).await;
+    assert!(
+        failure(&envelope).starts_with("VALIDATION_ERROR request: the URL must have at most"),
+        "{}",
+        failure(&envelope)
+    );
+    assert_eq!(world.faults.hits("/echo"), 0);
+}

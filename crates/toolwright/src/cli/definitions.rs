@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
+use toolwright_types::UniqueKeys;
 
 use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS, TYPES};
 use super::failure::Failure;
@@ -262,14 +263,14 @@ struct ParsedDocument {
 fn parse(file: &Path, text: &str, format: Format) -> (Vec<ParsedDocument>, Option<String>) {
     let (mut roots, mut error) = (Vec::new(), None);
     match format {
-        Format::Json => match serde_json::from_str::<Value>(text) {
-            Ok(root) => roots.push(root),
+        Format::Json => match serde_json::from_str(text) {
+            Ok(UniqueKeys(root)) => roots.push(root),
             Err(invalid) => error = Some(invalid.to_string()),
         },
         _ => {
             for document in serde_norway::Deserializer::from_str(text) {
-                match Value::deserialize(document) {
-                    Ok(root) => roots.push(root),
+                match UniqueKeys::deserialize(document) {
+                    Ok(UniqueKeys(root)) => roots.push(root),
                     Err(invalid) => {
                         error = Some(invalid.to_string());
                         break;

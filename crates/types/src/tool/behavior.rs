@@ -201,6 +201,23 @@ pub struct RateLimit {
     pub burst: u32,
 }
 
+/// The price of a call, charged when the tool has answered. A failed call and a cached result cost nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolPrice {
+    /// The price of each call in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_call_usd: Option<f64>,
+    /// The price of each unit in US dollars. Requires `units`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_unit_usd: Option<f64>,
+    /// The number of units of a call, as JSONPath or an expression over the response: a number, or a list whose items
+    /// count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<String>,
+}
+
 /// The group under which a tool selector lists the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

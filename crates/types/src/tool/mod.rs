@@ -16,7 +16,7 @@ use crate::schema::{ParameterDefinition, schema_of_parameters};
 
 pub use self::behavior::{
     Backoff, CachePolicy, CostHint, DefinitionSource, ErrorAction, ErrorSemantics, Latency, OnOutputMismatch,
-    RateLimit, SelectorCategory, SideEffects, Surface, ToolExample, ToolStatus,
+    RateLimit, SelectorCategory, SideEffects, Surface, ToolExample, ToolPrice, ToolStatus,
 };
 pub use self::invocation::{BodyTemplate, InvocationConfig, JsonSchema, ToolType};
 
@@ -90,6 +90,9 @@ pub struct ToolDefinition {
     /// The usual cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_hint: Option<CostHint>,
+    /// The price of a call. It counts toward the cost limits of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<ToolPrice>,
     /// Whether a person must approve each call that an agent requests.
     #[serde(default, deserialize_with = "null_as_default")]
     pub requires_confirmation: bool,
@@ -194,6 +197,7 @@ impl ToolDefinition {
             idempotent: false,
             estimated_latency: None,
             cost_hint: None,
+            price: None,
             requires_confirmation: false,
             error_handling: BTreeMap::new(),
             default_retry_count: None,

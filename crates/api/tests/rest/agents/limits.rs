@@ -20,7 +20,7 @@ fn endless_calls() -> Value {
 }
 
 async fn run_over_a_limit_ends_and_returns_its_partial_answer(server: Server) {
-    server.define_echo("look", json!({})).await;
+    server.define_echo("look", json!({ "price": { "perCallUsd": 0.01 } })).await;
     for (name, limits, status, reason, iterations, calls) in [
         ("turns", json!({ "executionConfig": { "maxIterations": 3 } }), "MAX_ITERATIONS", "MAX_STEPS_EXCEEDED", 3, 3),
         (
@@ -35,6 +35,7 @@ async fn run_over_a_limit_ends_and_returns_its_partial_answer(server: Server) {
         ("calls", json!({ "policy": { "maxToolCalls": 2 } }), "BUDGET_EXCEEDED", "MAX_TOOL_CALLS_EXCEEDED", 3, 2),
         ("no_calls", json!({ "policy": { "maxToolCalls": 0 } }), "BUDGET_EXCEEDED", "MAX_TOOL_CALLS_EXCEEDED", 1, 0),
         ("tokens", json!({ "policy": { "maxTokens": 250 } }), "BUDGET_EXCEEDED", "MAX_TOKENS_EXCEEDED", 3, 2),
+        ("tool_prices", json!({ "policy": { "maxCostUsd": 0.025 } }), "BUDGET_EXCEEDED", "MAX_COST_EXCEEDED", 3, 3),
     ] {
         server.define_agent(name, endless_calls(), merge(json!({ "toolRefs": ["look"] }), limits)).await;
         let response = server.run(name, "go").await;

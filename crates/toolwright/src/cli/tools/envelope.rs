@@ -59,9 +59,17 @@ fn error_lines(error: &ToolError, http_status: Option<u16>) -> Vec<String> {
     let is_new = |field: &&FieldError| !(error.message.contains(&field.message) && error.message.contains(&field.path));
     let mut lines: Vec<String> = fields.unwrap_or_default().iter().filter(is_new).map(field_error_line).collect();
     lines.extend(detail("reason").and_then(Value::as_str).map(|reason| format!("reason: {reason}")));
+    lines.extend(detail("line").and_then(Value::as_u64).map(|line| format!("line: {line}")));
     lines.extend(http_status.map(|status| format!("HTTP status: {status}")));
+    lines.extend(detail("body").filter(|body| !body.is_null()).map(|body| format!("response: {}", text_of(body))));
+    lines.extend(detail("stdout").map(|stdout| format!("printed: {}", text_of(stdout).trim_end())));
     lines.extend(error.retry_after_s.map(|seconds| format!("retry after {seconds} s")));
     lines.iter().map(|line| format!("  {}", sanitize_line(line))).collect()
+}
+
+/// Returns the text of a string, and any other value as JSON.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn attachment_line(attachment: &Attachment) -> String {
@@ -130,6 +138,13 @@ mod tests {
         .unwrap();
         let expected = ["  /a: is missing", "  reason: quota", "  HTTP status: 429", "  retry after 2.5 s"];
         assert_eq!(error_lines(&error, Some(429)), expected);
+        let error: ToolError = serde_json::from_value(json!({
+            "code": "SANDBOX_ERROR", "message": "IndexError",
+            "details": { "reason": "exception", "line": 4, "stdout": "1\n", "body": { "error": "no sku" } },
+        }))
+        .unwrap();
+        let expected = ["  reason: exception", "  line: 4", "  response: {\"error\":\"no sku\"}", "  printed: 1"];
+        assert_eq!(error_lines(&error, None), expected);
     }
 
     #[test]
