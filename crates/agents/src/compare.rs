@@ -312,8 +312,8 @@ impl Agents {
         Ok(reports.collect())
     }
 
-    /// Returns the runs that match a query, latest first. Reads no further page when it has as many runs as the largest
-    /// trial can have.
+    /// Returns the runs that match a query, latest first. Stops reading pages after twice [`MAX_RUNS`] runs, which is
+    /// the size of the largest trial.
     async fn list_snapshots(
         &self,
         session: &Session,

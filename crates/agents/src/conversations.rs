@@ -54,7 +54,7 @@ pub struct TurnWithCalls {
     pub tool_calls: Vec<ToolCallEntry>,
     /// For a tool result: the id that the model gave the call, and the tool.
     pub result_of: Option<(String, String)>,
-    /// For a tool result: the id of the call, as in the calls of the turn that requested it.
+    /// For a tool result: the id of the call. The turn that requested the call lists it under the same id.
     pub call_id: Option<CallId>,
 }
 
@@ -109,8 +109,8 @@ impl Conversations {
         Ok(query)
     }
 
-    /// Returns a conversation and at most `limit` of its turns, beginning with turn `from`. The results of calls are in
-    /// the journals of the runs.
+    /// Returns a conversation and at most `limit` of its turns, beginning with turn `from`. Reads the results of calls
+    /// from the journals of the runs.
     pub async fn get(
         &self,
         session: &Session,

@@ -25,7 +25,7 @@ pub struct CostEstimate {
     pub worst_case_usd: Option<f64>,
     /// The limit that determines the worst case.
     pub binding_limit: Option<&'static str>,
-    /// The bounds that the limits of the agent give. The lowest one is the worst case.
+    /// The upper bounds on the cost, one for each limit of the agent. The lowest bound is the worst case.
     pub terms: Vec<CostTerm>,
     /// The models of the agent.
     pub models: Vec<CostModel>,
@@ -33,11 +33,11 @@ pub struct CostEstimate {
     pub delegates: Vec<DelegateCost>,
     /// What the estimate assumes.
     pub assumptions: Vec<String>,
-    /// What is not known.
+    /// The prices and context sizes that are not known.
     pub unknown: Vec<String>,
 }
 
-/// A bound that one limit gives.
+/// The upper bound on the cost that follows from one limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostTerm {
     /// The limit: `maxIterations`, `maxTokens` or `maxCostUsd`.
@@ -55,7 +55,7 @@ pub struct CostTerm {
 pub struct CostModel {
     /// `model` or `fallback`.
     pub role: &'static str,
-    /// What is known of the model.
+    /// What is known about the model.
     pub info: ModelInfo,
     /// The highest cost of one call in US dollars. `None` if it is not known.
     pub call_usd: Option<f64>,
@@ -115,7 +115,8 @@ impl ToolPriceBound {
     }
 }
 
-/// Agents by reference in lower case. A delegate without facts cannot be read.
+/// The facts about each agent. The key is the reference to the agent, in lower case. `None` means that the session may
+/// not read the agent.
 type Facts = BTreeMap<String, Option<AgentFacts>>;
 
 impl Agents {
@@ -219,15 +220,15 @@ fn call_cost(info: &ModelInfo, output_tokens: u64) -> Option<f64> {
     Some(thousands(context - output) * price.input + thousands(output) * price.output.max(price.input))
 }
 
-/// What one run can cost, and by how much it can exceed a limit. A limit is checked before a call, so the last calls can
-/// exceed it.
+/// The highest cost of one run, and the amount by which the run can exceed a limit. A limit is checked before a call,
+/// so the last calls can exceed it.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
     /// The highest cost of the run.
     worst_usd: Option<f64>,
-    /// The highest cost of the calls that start before a limit on cost is noticed.
+    /// The highest cost of the calls that start before the run notices that it has reached a limit on cost.
     excess_usd: Option<f64>,
-    /// The highest number of tokens of these calls.
+    /// The highest number of tokens that these calls use.
     excess_tokens: Option<u64>,
     /// The highest price of one token.
     token_usd: Option<f64>,
@@ -260,8 +261,7 @@ fn estimate(own: &AgentFacts, facts: &Facts) -> CostEstimate {
     }
 }
 
-/// Returns the bounds of the delegates of an agent at this depth, in the order of its delegates. `None` for a delegate
-/// that cannot run.
+/// Returns the bound of each delegate of an agent that runs at this depth. `None` means that the delegate cannot run.
 fn delegate_bounds(
     agent: &AgentFacts,
     facts: &Facts,
@@ -295,7 +295,7 @@ fn delegate_bounds(
     agent.delegates.iter().map(bound_of).collect()
 }
 
-/// Returns the bound of each limit of an agent.
+/// Returns the upper bound on the cost that follows from each limit of an agent.
 fn terms(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Vec<CostTerm> {
     let call = call_usd(agent);
     let worst_tool = worst_tool_call(agent, delegates, |bound| bound.worst_usd);
@@ -345,7 +345,7 @@ fn call_usd(agent: &AgentFacts) -> Option<f64> {
     agent.models.iter().map(|model| model.call_usd).reduce(|a, b| Some(a?.max(b?))).flatten()
 }
 
-/// The highest price of one token, of the agent and its delegates.
+/// The highest price of one token among the models of the agent and its delegates.
 fn token_usd(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Option<f64> {
     let own = agent.models.iter().map(CostModel::token_usd).reduce(|a, b| Some(a?.max(b?))).flatten()?;
     Some(own.max(highest(delegates, |bound| bound.token_usd)?))
@@ -356,8 +356,8 @@ fn worst_tool_call(agent: &AgentFacts, delegates: &[Option<Bound>], of: impl Fn(
     Some(agent.tool_price.usd()?.max(highest(delegates, of)?))
 }
 
-/// What the calls cost that start before a limit is noticed: one model call, or the calls to tools and delegates that run
-/// at once.
+/// The cost of the calls that start before the run notices that it has reached a limit: one model call, or the calls to
+/// tools and delegates that run at the same time.
 fn excess(
     call: Option<f64>,
     delegates: &[Option<Bound>],
@@ -374,7 +374,7 @@ fn excess_tokens(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Option<u64>
     Some(own.max(u64::from(agent.parallel_calls).saturating_mul(delegated)))
 }
 
-/// The highest value among the delegates, 0 without delegates, `None` if one of the values is not known.
+/// The highest value among the delegates: 0 if there are no delegates, and `None` if one of the values is not known.
 fn highest(delegates: &[Option<Bound>], of: impl Fn(&Bound) -> Option<f64>) -> Option<f64> {
     delegates.iter().flatten().map(of).try_fold(0.0, |most: f64, one| Some(most.max(one?)))
 }
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn lowest_bound_of_the_limits_is_the_worst_case() {
+    fn worst_case_is_the_lowest_bound() {
         let none = Facts::new();
         assert_eq!(worst(&agent(), &none), (Some(0.3), Some("maxIterations")));
         let limited = AgentFacts { max_cost_usd: Some(0.1), ..agent() };

@@ -42,7 +42,7 @@ impl DelegateBackend {
         if parent.depth >= MAX_DELEGATION_DEPTH {
             return Err(denied("too_deep", format!("agents may delegate at most {MAX_DELEGATION_DEPTH} levels deep")));
         }
-        // The call has the permissions of the calling run, like the call to any tool.
+        // The call has the permissions of the calling run, like a call to any other tool.
         let correlation = cx.caller.correlation_id.clone();
         let session = Session {
             hops: cx.hops,
@@ -86,8 +86,8 @@ impl DelegateBackend {
         if snapshot.run.ending().is_some() {
             return outcome(&snapshot);
         }
-        // The child run is suspended. The executor receives this message and drops this future. The parent run repeats
-        // the call when the child run has ended.
+        // The child run is suspended. The message makes the executor drop this future. The parent run repeats the call
+        // when the child run has ended.
         if let Some(pause) = &cx.resources.pause {
             pause.send((run, snapshot.run.status()));
         }

@@ -17,7 +17,7 @@ use toolwright_catalog::Unavailable;
 use toolwright_catalog::select_version;
 use toolwright_runs::{CommandError, RunLaunch};
 
-/// The maximum length of a prompt, which is the same as in an agent's definition.
+/// The maximum length of a prompt. It is the same as for a prompt in an agent's definition.
 const MAX_PROMPT_BYTES: usize = 1 << 20;
 
 /// The changes of a fork. A field that is `None` keeps the value of the original run.
@@ -35,11 +35,11 @@ pub struct ForkChanges {
     pub tools: Vec<(String, String)>,
     /// Whether the fork is durable.
     pub durable: Option<bool>,
-    /// Whether the fork may send writes again that the original run completed after the last shared entry.
+    /// Whether the fork may repeat writes that the original run completed after the last shared entry.
     pub send_writes: bool,
 }
 
-/// A write that the original run completed after the last shared entry. A fork may send it again.
+/// A write that the original run completed after the last shared entry. A fork may repeat it.
 #[derive(Debug)]
 pub struct RepeatedWrite {
     /// The tool, with its version.
@@ -159,7 +159,7 @@ impl Agents {
         self.check_not_blocked(session, &subject, &entries).await?;
         if changes.prompt.is_some() || changes.model.is_some() || changes.result.is_some() {
             // The agent may act with the permissions of another principal. So only a principal that may write the agent
-            // may change its prompt or its model, or replace what a tool has returned to it.
+            // may change its prompt or its model, or replace the output of a tool.
             let resource = Resource::Agent { name: agent.document.meta.ref_name.as_str() };
             self.0.access.require(session, Action::Write, resource).map_err(StartError::from)?;
         }

@@ -46,7 +46,7 @@ pub enum ExecutionModel {
     Hybrid,
 }
 
-/// A pattern that defines an agent. It contains the tools that the text defines and the agent refers to.
+/// A pattern that defines an agent. It contains the tools that the text defines and that the agent refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPattern(Pattern);
 

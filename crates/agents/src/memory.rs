@@ -12,7 +12,7 @@ use toolwright_types::{MemoryConfig, MemoryStrategy, Message};
 /// The default number of turns for `sliding_window` and `summary`.
 const DEFAULT_TURNS: u32 = 20;
 
-/// The last turns of a conversation, as far as they are sent to the model.
+/// The latest turns of a conversation that are sent to the model.
 #[derive(Debug, Default, PartialEq)]
 pub struct HistoryWindow {
     /// The messages, oldest first.
@@ -21,7 +21,7 @@ pub struct HistoryWindow {
     pub dropped: usize,
 }
 
-/// Returns the last turns that fit into the agent's memory configuration and into `budget` tokens.
+/// Returns the latest turns that the agent's memory configuration allows and that fit into `budget` tokens.
 pub fn select_history(turns: &[Turn], config: &MemoryConfig, budget: Option<u64>) -> HistoryWindow {
     let max_turns = match config.strategy {
         MemoryStrategy::None => 0,

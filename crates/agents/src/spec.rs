@@ -57,7 +57,7 @@ impl RunOrigin {
         }
     }
 
-    /// Where, as whom and for whom the run acts.
+    /// Returns the realm in which the run acts, the principal as which it acts, and its owner.
     pub(crate) fn scope(&self) -> RunScope {
         RunScope { realm: Arc::clone(&self.realm), principal: Arc::clone(&self.principal), owner: self.owner.0 }
     }
@@ -236,8 +236,8 @@ impl Agents {
     }
 }
 
-/// Places the usage notes of the offered tools where the agent wants them. Tools that the model finds later by a search
-/// have their notes in their descriptions, because the instructions do not change during a run.
+/// Places the usage notes of the offered tools where the agent's definition requires them. Tools that the model finds
+/// later by a search have their notes in their descriptions, because the instructions do not change during a run.
 fn place_tool_usage(
     placement: ToolUsagePlacement,
     mut prompt: String,

@@ -211,8 +211,8 @@ impl Agents {
         Ok(Some(ConversationState { id, existing: Some((found, turns)) }))
     }
 
-    /// Inserts the earlier turns of the conversation before the user's message, as far as the agent's memory
-    /// configuration permits. Returns the change that stores a new summary, if one was created.
+    /// Inserts the earlier turns of the conversation that the agent's memory configuration allows before the user's
+    /// message. Returns the change that stores a new summary, if one was created.
     async fn insert_memory(
         &self,
         agent: &Arc<CompiledAgent>,

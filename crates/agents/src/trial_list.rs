@@ -38,7 +38,7 @@ pub struct TrialItem {
     pub libraries: Vec<String>,
     /// Whether the trial is still running.
     pub under_way: bool,
-    /// The number of runs that were started, of both libraries.
+    /// The number of started runs, counted over both libraries.
     pub runs: i64,
     /// When the trial started.
     pub started_at: Timestamp,

@@ -96,7 +96,7 @@ impl Agents {
         Ok(self.undo_state(session, run).await?.undo)
     }
 
-    /// Returns how one call of a run would be undone, or why it cannot be.
+    /// Returns how one call of a run would be undone, or why it cannot be undone.
     pub async fn preview_undo_call(
         &self,
         session: &Session,
@@ -211,7 +211,7 @@ impl Agents {
         let mut compensated = compensated.clone();
         let runs: HashSet<RunId> = writes.calls.iter().map(|write| write.start.spec.run).collect();
         for made_by in runs {
-            // An undo of one call, or of a child run, is recorded with the effect.
+            // If a call was undone alone, or with its child run, the stored effect of the call says so.
             let undone = self.0.runs.undone_calls(session, made_by).await?;
             compensated.extend(undone.into_iter().map(|call_id| (made_by.to_string(), call_id.to_string())));
         }
@@ -315,7 +315,7 @@ impl UndoPreview {
     }
 }
 
-/// Whether the plan of an undo compensates this call.
+/// Whether the run `undo` compensates this call.
 fn plans(undo: &RunStart, run: RunId, call_id: &CallId) -> bool {
     let wanted = (run.to_string(), call_id.to_string());
     undo.spec.predefined_calls.iter().any(|call| named_call(&call.input) == wanted)
@@ -330,7 +330,8 @@ struct UndoState {
     active: Option<RunId>,
 }
 
-/// Derives the id of the run for an attempt. So a repeated request does not start a second run.
+/// Derives the id of the run for an attempt. The id is the same for a repeated request, so the request does not start a
+/// second run.
 fn undo_run_id(run: RunId, attempt: u32) -> RunId {
     let digest = toolwright_types::json::digest(&json!([run, "undo", attempt]));
     RunId::from_bits(digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))

@@ -27,7 +27,7 @@ pub(super) struct Write {
 #[derive(Default)]
 pub(super) struct Writes {
     pub calls: Vec<Write>,
-    /// A run that has not ended, so that it may make further calls.
+    /// A run that has not ended and so may make further calls.
     pub active: Option<RunId>,
 }
 
