@@ -8,8 +8,8 @@
 //!   documents that another crate decodes and for documents that are still arriving.
 //! - [`charge`] counts the work of the current thread. Operations whose work depends on foreign data call it, and stop
 //!   when it returns [`Stopped`].
-//! - [`run`] performs such an operation: at once if it is short, otherwise on a thread for blocking work. The work stops
-//!   when its future is dropped. [`run_sized`] is for operations that do not count their work.
+//! - [`run`] performs such an operation: on the current thread if it is short, otherwise on a thread for blocking work.
+//!   The work stops when its future is dropped. [`run_sized`] is for operations that do not count their work.
 //! - [`Shares`] limits how much of a resource one owner holds at once, such as the workers that run its code.
 
 mod json;
@@ -35,9 +35,9 @@ pub const MAX_STEPS: u64 = 20_000_000;
 /// The work that an operation may do on a thread of the runtime, before it moves to a thread for blocking work.
 pub const INLINE_STEPS: u64 = 20_000;
 
-/// The number of JSON nodes of a document that is compiled on a thread of the runtime. The compilation of a node takes
+/// The maximum number of JSON nodes of a document that is compiled on a thread of the runtime. Compiling one node takes
 /// microseconds.
 pub const INLINE_NODES: usize = 1_000;
 
-/// The size of a document that is decoded on a thread of the runtime.
+/// The maximum size of a document that is decoded on a thread of the runtime, in bytes.
 pub const INLINE_BYTES: usize = 64 << 10;

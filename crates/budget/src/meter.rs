@@ -37,9 +37,9 @@ thread_local! {
 
 /// The work that the current operation may still do.
 struct Meter {
-    /// The steps until the next check.
+    /// The remaining steps until the next check.
     slice: Cell<u64>,
-    /// The steps after the current slice.
+    /// The remaining steps after the next check.
     rest: Cell<u64>,
     /// Whether an operation is running.
     is_open: Cell<bool>,
@@ -62,8 +62,8 @@ pub fn charge(steps: u64) -> Result<(), Stopped> {
     })
 }
 
-/// Like [`charge`], for an operation that calls itself as often as foreign data says. It also stops before the stack of
-/// the thread is used up.
+/// Like [`charge`], for a recursive operation whose depth depends on foreign data. The operation also stops before it
+/// exhausts the stack of the thread.
 #[inline]
 pub fn charge_nested(steps: u64) -> Result<(), Stopped> {
     METER.with(|meter| {
@@ -85,8 +85,8 @@ pub fn is_stopped() -> bool {
     METER.with(|meter| meter.stopped.get().is_some())
 }
 
-/// Performs an operation that calls [`charge`]. It may take at most `steps`, or what is left of the operation that it is
-/// part of.
+/// Performs an operation that calls [`charge`]. The operation may use at most `steps`. If it is part of another
+/// operation, it may also use no more steps than the other operation has left.
 pub fn within<T>(steps: u64, operation: impl FnOnce() -> T) -> Result<T, Stopped> {
     METER.with(|meter| meter.perform(steps, None, operation))
 }
@@ -135,7 +135,8 @@ impl Meter {
             return Err(stopped);
         }
         if !self.is_open.get() {
-            // Work outside of an operation is not limited. The functions of other crates open an operation themselves.
+            // Work outside of an operation is not limited. A function whose work must be limited opens an operation
+            // with `within`.
             return Ok(());
         }
         if self.cancelled.borrow().as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
@@ -159,7 +160,7 @@ impl Meter {
     }
 }
 
-/// Restores the outer operation, also if the operation panics.
+/// Restores the meter of the outer operation when the inner operation ends, even if the inner operation panics.
 struct Restore<'a> {
     meter: &'a Meter,
     outer: Option<u64>,
@@ -173,7 +174,8 @@ impl Drop for Restore<'_> {
             Some(outer) => {
                 let used = self.allowed - (meter.slice.get() + meter.rest.get());
                 let remaining = outer - used;
-                // An inner limit is not the limit of the outer operation, which continues with what is left.
+                // Only the limit of the inner operation is reached. The outer operation continues with its remaining
+                // steps.
                 if meter.stopped.get() == Some(Stopped::Exhausted) && remaining > 0 {
                     meter.stopped.set(None);
                 }

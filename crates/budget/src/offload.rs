@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 use crate::meter::within_until;
 use crate::{INLINE_NODES, INLINE_STEPS, MAX_STEPS, Stopped, within};
 
-/// Limits the number of operations at a time. More of them than cores would slow down the threads that serve requests,
-/// and each of them may hold a large document.
+/// Limits the number of concurrent operations to the number of cores. More operations would slow down the threads that
+/// serve requests, and each operation may hold a large document in memory.
 static OPERATION_PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZeroUsize::get).max(2)));
 
@@ -35,8 +35,8 @@ where
     }
 }
 
-/// Performs `operation`, whose work depends on the size of these documents: at once if they have at most
-/// [`INLINE_NODES`] together, otherwise on a thread for blocking work.
+/// Performs `operation`, whose work depends on the size of these documents. It runs on the current thread if the
+/// documents together have at most [`INLINE_NODES`], otherwise on a thread for blocking work.
 pub async fn run_sized<T: Send + 'static>(
     documents: &[&Value],
     operation: impl FnOnce() -> T + Send + 'static,
@@ -48,7 +48,7 @@ pub async fn run_sized<T: Send + 'static>(
     offload(operation).await
 }
 
-/// Subtracts the nodes of a document from `left`. Returns false if it has more.
+/// Subtracts the number of nodes of a document from `left`. Returns false if the document has more than `left` nodes.
 fn has_at_most(left: &mut usize, document: &Value) -> bool {
     let Some(rest) = left.checked_sub(1) else { return false };
     *left = rest;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_long_operations_leave_the_thread() {
+    async fn only_long_operations_move_to_another_thread() {
         let here = std::thread::current().id();
         assert_eq!(run(INLINE_STEPS, thread_after).await, Ok((INLINE_STEPS, here)));
         let (_, other) = run(INLINE_STEPS + 1, thread_after).await.unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_operations_on_large_documents_leave_the_thread() {
+    async fn only_operations_on_large_documents_move_to_another_thread() {
         let here = std::thread::current().id();
         let document = |nodes: usize| Value::from(vec![Value::Null; nodes - 1]);
         let (small, half) = (document(INLINE_NODES), document(INLINE_NODES / 2));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dropped_operation_stops() {
+    async fn operation_stops_when_its_future_is_dropped() {
         let (started, starts) = mpsc::channel();
         let (ended, ends) = mpsc::channel();
         let operation = offload(move || {
