@@ -13,10 +13,10 @@ use crate::services::RUN_OBJECT;
 
 /// How long a request is retried before the caller receives an error.
 const RETRY_FOR: Duration = Duration::from_secs(30);
-/// The time limit of one request. It can be short, because a run that applies a command only has to write its journal.
+/// The time limit of one request. It can be short, because a run that receives a command only has to write its journal.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time limit of a health check, for which a person waits.
+/// The time limit of a health check. It is short because a person waits for the result.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An HTTP base URL.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long invocations may take to end after the server was stopped.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
-/// The pause after a connection could not be accepted, for example because the process has too many open files.
+/// The pause after an attempt to accept a connection failed, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts connections until `stop` is cancelled. Then waits until the open connections have ended, for at most
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn accepted_connections_have_no_delay() {
+    async fn nagle_algorithm_is_off_for_accepted_connections() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         assert!(!client.nodelay().unwrap(), "the option is off by default");
