@@ -19,8 +19,8 @@ pub struct Session {
     pub principal: Arc<Principal>,
     /// The realm that the principal acts in.
     pub realm: Arc<RealmScope>,
-    /// The number of Toolwright servers that the request has passed through. It stops calls that call themselves over
-    /// MCP.
+    /// The number of Toolwright servers that the request has passed through. A limit on this number stops tools that
+    /// call themselves over MCP.
     pub hops: u8,
     /// The correlation id of the request. `None` if no request caused the session.
     pub correlation: Option<CorrelationId>,

@@ -101,8 +101,8 @@ fn patterns(agents: &[AgentDefinition], mut tools: Vec<ToolDefinition>) -> Vec<P
     patterns
 }
 
-/// Returns the names of an agent's tools without duplicates: first the tools by name, then by category and tag.
-/// Excluded tools are omitted.
+/// Returns the names of an agent's tools without duplicates: first the tools that the agent names, then the tools that
+/// it selects by category or tag. Excluded tools are omitted.
 fn tool_names(agent: &AgentDefinition, tools: &[ToolDefinition], names: &HashMap<String, String>) -> Vec<String> {
     let mut seen = HashSet::new();
     let named = agent.tool_refs.iter().map(|text| text.split_once('@').map_or(text.as_str(), |(name, _)| name));

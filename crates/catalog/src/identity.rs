@@ -206,7 +206,7 @@ impl Identity {
         self.0.access.require(session, Action::Write, Resource::Realms).is_ok()
     }
 
-    /// Revokes a key. This server rejects it at once and ends its streams, other servers within seconds.
+    /// Revokes a key. This server rejects the key and ends its streams at once. Other servers do so within seconds.
     pub async fn revoke_key(&self, session: &Session, key: KeyId) -> Result<(), ManageError> {
         self.0.access.require(session, Action::Write, Resource::Keys)?;
         let revoked = self.0.store.tenancy().revoke_key(session.principal.org, key).await.map_err(Unavailable::from)?;

@@ -1,4 +1,5 @@
-//! Tells a long response when the API key of its request is no longer accepted.
+//! Watches the API key of a request whose response takes long, so that the response can end when the key is no longer
+//! accepted.
 
 use std::time::Duration;
 
@@ -6,10 +7,11 @@ use tokio::sync::watch;
 
 use crate::identity::Identity;
 
-/// How often a key is looked up again. It covers keys that expire and keys that another server revokes.
+/// How often a key is looked up again. The lookup detects keys that have expired and keys that another server has
+/// revoked.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// An API key that authenticated a request.
+/// Watches an API key that authenticated a request.
 pub struct KeyWatch {
     identity: Identity,
     hash: [u8; 32],

@@ -40,7 +40,7 @@ impl Default for ModelDefaults {
     }
 }
 
-/// What the server knows of a model.
+/// What the server knows about a model.
 #[derive(Debug, Clone)]
 pub struct ModelInfo {
     /// The name, or a prefix that applies to all models whose names start with it.
@@ -63,7 +63,7 @@ pub struct ModelInfo {
 pub struct ModelPrice {
     /// The price.
     pub price: Price,
-    /// Who set it. `None` for a free model of this server.
+    /// Who set the price. `None` for a free model of this server.
     pub source: Option<PriceSource>,
     /// The date of the price, if it is known.
     pub as_of: Option<String>,
@@ -171,7 +171,7 @@ impl ModelRegistry {
         models
     }
 
-    /// Returns what is known of the model of a configuration.
+    /// Returns what is known about the model of a configuration.
     pub fn info(&self, realm: &RealmScope, llm: &LlmConfig) -> Result<ModelInfo, InvalidModelRef> {
         let ModelRef { provider, model } = self.model_ref(llm)?;
         let models = self.models(realm);

@@ -84,7 +84,7 @@ pub struct ReachEdge {
     pub from: String,
     /// The id of the used node.
     pub to: String,
-    /// How it is used, such as `name`, `delegate`, `fallback` or `provider`.
+    /// How the first node uses the second, such as `name`, `delegate`, `fallback` or `provider`.
     pub by: &'static str,
 }
 
@@ -137,14 +137,15 @@ struct Definitions {
     agents: Vec<AgentDefinition>,
     /// The current versions of the tools that agents can use.
     tools: Vec<Arc<CompiledTool>>,
-    /// The tools by reference with a version requirement, in lower case. `None` if no version matches.
+    /// The tools that agents refer to with a version requirement. The key is the reference in lower case. The value is
+    /// `None` if no version matches.
     required: HashMap<String, Option<Arc<CompiledTool>>>,
     /// The names of the providers, in lower case.
     providers: HashSet<String>,
     types: Vec<TypeDefinition>,
 }
 
-/// Returns the references of an agent to tools, also in its libraries.
+/// Returns the references of an agent to tools, including the references in its libraries.
 fn tool_references(agent: &AgentDefinition) -> impl Iterator<Item = &String> {
     agent.tool_refs.iter().chain(agent.libraries.values().flat_map(|tools| tools.values()))
 }
@@ -161,7 +162,7 @@ struct Walk<'a> {
     reach: Reach,
 }
 
-/// A node whose edges are still to be found.
+/// A node whose edges have not been found yet.
 enum Visit<'a> {
     Agent(&'a AgentDefinition),
     Tool(&'a CompiledTool),

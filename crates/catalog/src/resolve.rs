@@ -133,8 +133,8 @@ impl Resolver {
         else {
             return Ok(None);
         };
-        // Calling a delegate counts as a read, because only the tools of the delegate write. Each call to these tools
-        // is checked against the rules of both agents.
+        // Calling a delegate counts as a read, because only the tools of the delegate can write. Each call to these
+        // tools is checked against the rules of both agents.
         let tool = Arc::new(self.as_tool(&agent.document, SideEffects::Reads)?);
         Ok(Some(ToolsetMember { delegate: true, ..ToolsetMember::from_catalog(tool, named.version_req) }))
     }

@@ -194,7 +194,7 @@ pub(crate) enum SelectedBy {
 }
 
 impl SelectedBy {
-    /// The name of the way.
+    /// Returns the name of this way of selection.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             SelectedBy::Name => "name",
@@ -214,8 +214,8 @@ pub(crate) fn selects(
     !selection(agent, tool, refers).is_empty()
 }
 
-/// Returns the ways in which an agent definition selects the tool: with a reference that `refers` accepts, also as an
-/// implementation in a library, or by category or tag. Empty if the agent excludes the tool.
+/// Returns the ways in which an agent definition selects the tool: by a reference that `refers` accepts, by such a
+/// reference in a library, by category, or by tag. The list is empty if the agent excludes the tool.
 pub(crate) fn selection(
     agent: &AgentDefinition,
     tool: &ToolDefinition,

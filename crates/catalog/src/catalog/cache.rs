@@ -17,7 +17,7 @@ const MAX_GRAPH_ITEMS: u64 = 500_000;
 
 /// The definitions that were compiled since the last change of a definition.
 pub(super) struct DefinitionCache {
-    /// The versions of each tool. This map is read on every call, so it uses the fastest cache.
+    /// The versions of each tool. This cache is read on every call, so it uses the fastest implementation.
     pub versions: quick_cache::sync::Cache<NameKey<String>, Tools>,
     /// The current version of every tool of a realm.
     pub all_tools: moka::sync::Cache<RealmId, Tools>,

@@ -77,7 +77,7 @@ impl Catalog {
             Some(name) => self.provider(realm, name).await?,
             None => None,
         };
-        // Boxed, because few tools refer to entity types and the future is large.
+        // The future is boxed, because it is large and few tools refer to entity types.
         let missing = Box::pin(self.set_type_schemas(realm, &mut document.body)).await?;
         let (input, output) = (document.body.effective_input_schema(), document.body.effective_output_schema());
         let library = Arc::clone(&self.0.library);
@@ -148,7 +148,7 @@ impl Catalog {
     }
 }
 
-/// Compiles a definition with these schemas. If they are large, the compilation does not block the thread.
+/// Compiles a definition with these schemas. Large schemas are compiled on a thread for blocking work.
 pub(crate) async fn compile_sized<T: Send + 'static>(
     schemas: &[&Value],
     compile: impl FnOnce() -> Result<T, Issues> + Send + 'static,

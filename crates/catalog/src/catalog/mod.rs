@@ -123,7 +123,7 @@ impl Catalog {
         }
         match self.0.builtin.get(&*key) {
             Some(builtin) if tools.is_empty() => tools.push(Arc::clone(builtin)),
-            // A missing tool is not cached, because clients could fill the cache with names that do not exist.
+            // A missing tool is not cached. Otherwise clients could fill the cache with names that do not exist.
             None if tools.is_empty() => return Ok(Arc::default()),
             _ => {}
         }
@@ -151,7 +151,8 @@ impl Catalog {
         Ok(tools)
     }
 
-    /// Returns an agent by name or id, as in `clerk`, or with a version requirement, as in `clerk@^1.2`.
+    /// Returns the agent that `name` refers to. It is a name or an id, such as `clerk`, optionally with a version
+    /// requirement, such as `clerk@^1.2`.
     pub async fn agent(&self, realm: &RealmScope, name: &str) -> Result<Option<Arc<CompiledAgent>>, Unavailable> {
         let cache = self.0.cache.load_full();
         let key = (realm.realm, name.to_ascii_lowercase());

@@ -22,7 +22,7 @@ const MAX_NAMED_AGENTS: usize = 10;
 pub struct ApplyOptions {
     /// Whether the definitions are only checked and compared, and not written.
     pub dry_run: bool,
-    /// Whether a tool may be changed that other agents use.
+    /// Whether a tool that other agents use may be changed.
     pub overwrite: bool,
 }
 
@@ -100,7 +100,7 @@ fn count(definitions: usize) -> String {
     if definitions == 1 { "a definition".to_owned() } else { format!("{definitions} definitions") }
 }
 
-/// The definitions of a text, as far as they have been checked.
+/// The definitions of a text that have been checked so far.
 struct Plan<'a> {
     session: &'a Session,
     /// The names of the tools and agents in the text.
@@ -145,8 +145,8 @@ impl Registry {
         Ok(plan.applied)
     }
 
-    /// Checks a definition and compares it with the stored one. Adds it to the batch if it differs. Returns the current
-    /// definition that a change affects, which may be built in.
+    /// Checks a definition and compares it with the stored definition. If they differ, adds the definition to the batch
+    /// and returns the stored or built-in definition that it replaces.
     async fn plan<T: Definition + Clone + PartialEq>(
         &self,
         plan: &mut Plan<'_>,

@@ -50,8 +50,8 @@ impl Registry {
         self.may_write(session, definition)
     }
 
-    /// Checks that the session may write a tool with this category and name. An import that contacts another server
-    /// checks this first. The names of its tools are not known then, so the name of the provider stands for them.
+    /// Checks that the session may write a tool with this category and name. An import checks this before it contacts
+    /// another server. It does not know the names of the tools yet, so it passes the name of the provider.
     pub fn may_import_tools(&self, session: &Session, category: Option<&str>, name: &str) -> Result<(), Denied> {
         self.access.require(session, Action::Write, Resource::Tool { category, name })
     }

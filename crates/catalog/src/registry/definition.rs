@@ -93,7 +93,7 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// definition and replace it. A default must not become an explicit value.
     fn discard_echoed_defaults(&mut self, _current: &Self) {}
 
-    /// Replaces fields that exist only in requests by the fields that they stand for.
+    /// Replaces fields that exist only in requests, such as `signature`, by the stored fields that they represent.
     fn expand_fields(_fields: &mut Map<String, Value>) -> Result<(), Issues> {
         Ok(())
     }

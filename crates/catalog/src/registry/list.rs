@@ -7,7 +7,8 @@ use toolwright_types::{DefinitionSource, Document};
 use super::{Definition, Registry, RegistryError};
 use crate::access::Session;
 
-/// The page size of the reads after the first one. They fill the page if the session may not read some definitions.
+/// The page size of the second and later reads for one page. These reads replace the definitions that the session may
+/// not read.
 const REFILL_PAGE_SIZE: u32 = 500;
 
 /// A page of definitions.
@@ -58,7 +59,8 @@ impl Registry {
                     items.push(document);
                 }
             }
-            // The cursor contains the name of the last item. So it is built from an item that the session may read.
+            // The cursor contains the name of the last item. The session must be allowed to read this name, so the
+            // cursor is built after the filter.
             if items.len() > page_size {
                 items.truncate(page_size);
                 let next = items.last().map(|last| DocumentCursor::after(&last.meta, sort));

@@ -54,7 +54,7 @@ pub struct Registry {
     hooks: Arc<dyn TypeHooks>,
 }
 
-/// A version of a definition among which a requirement selects.
+/// A version of a definition that a version requirement may select.
 struct Candidate {
     version: Version,
     status: ToolStatus,
@@ -202,7 +202,8 @@ impl Registry {
     ) -> Result<SavedDefinition<T>, RegistryError> {
         let mut current = self.get::<T>(session, reference, None).await?;
         let expected = expected.or(Some(current.meta.revision));
-        // A patch never adds a version: with a mistyped version, the intended version would remain as it is.
+        // A patch never adds a version. Otherwise a patch with a mistyped version would add a version and leave the
+        // intended version unchanged.
         if let Some(version) = patch.get("version").and_then(Value::as_str)
             && T::KIND.is_versioned()
             && version.parse::<Version>().is_ok()
@@ -296,8 +297,8 @@ impl Registry {
         })
     }
 
-    /// Returns the document of a version, of the best version that a requirement such as `^1.2` matches, or of a
-    /// revision.
+    /// Returns the document that `text` selects: an exact version, the best match for a requirement such as `^1.2`, or
+    /// a revision.
     async fn stored_version<T: Definition>(
         &self,
         session: &Session,

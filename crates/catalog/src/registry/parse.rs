@@ -89,7 +89,7 @@ fn deserialize_all<T: Definition>(mut body: Value) -> Result<T, Issues> {
         };
         let (mut path, message) = (json_pointer(error.path()), error.inner().to_string());
         let named = |rule: &str| Some(message.strip_prefix(rule)?.split('`').next().unwrap_or_default());
-        // A field that was removed because of its own mistake is not missing.
+        // A field that was removed because of a mistake must not be reported as missing.
         if let Some(name) = named("missing field `")
             && issues.iter().any(|known| known.path == format!("{path}/{name}"))
         {
@@ -111,7 +111,8 @@ fn deserialize_all<T: Definition>(mut body: Value) -> Result<T, Issues> {
     Err(Issues(issues))
 }
 
-/// Removes the value at a JSON pointer. An element of a list is not removed, because the others would get new positions.
+/// Removes the value at a JSON pointer. An element of a list is not removed, because the positions of the other
+/// elements would change.
 fn remove(body: &mut Value, pointer: &str) -> bool {
     let Some((parent, name)) = pointer.rsplit_once('/') else { return false };
     let name = name.replace("~1", "/").replace("~0", "~");

@@ -8,7 +8,8 @@ use crate::access::Session;
 
 impl Registry {
     /// Returns at most `limit` revisions of a definition that the session may read, newest first. `newest` is the
-    /// highest number to return. The second value is the number to continue with, if there are more revisions.
+    /// highest number to return. The second value of the result is the `newest` of the next page, if there are more
+    /// revisions.
     pub async fn revisions<T: Definition>(
         &self,
         session: &Session,

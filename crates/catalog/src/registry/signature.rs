@@ -11,8 +11,8 @@ const FIELD: &str = "signature";
 /// The fields that a signature replaces.
 const SCHEMAS: [&str; 4] = ["inputSchema", "inputJsonSchema", "outputSchema", "outputJsonSchema"];
 
-/// Replaces the signature of a complete tool by its schemas. A tool with a signature is a function of the library with
-/// the name of the tool, unless the body says otherwise.
+/// Replaces the signature of a complete tool by its schemas. By default, such a tool has the type FUNCTION and calls
+/// the library function with the name of the tool.
 pub(super) fn expand(fields: &mut Map<String, Value>) -> Result<(), Issues> {
     if fields.get("toolType").is_some_and(Value::is_null) {
         fields.shift_remove("toolType");
@@ -39,7 +39,8 @@ pub(super) fn expand(fields: &mut Map<String, Value>) -> Result<(), Issues> {
     Ok(())
 }
 
-/// Replaces the signature in a merge patch by the schemas. The patch removes the schemas in other forms.
+/// Replaces the signature in a merge patch by the schemas. The patch also removes the stored schemas, whatever their
+/// form.
 pub(super) fn expand_patch(patch: &mut Map<String, Value>) -> Result<(), Issues> {
     let Some(signature) = take(patch)? else { return Ok(()) };
     if let Some(name) = SCHEMAS.iter().find(|name| patch.contains_key(**name)) {
@@ -48,7 +49,8 @@ pub(super) fn expand_patch(patch: &mut Map<String, Value>) -> Result<(), Issues>
     patch.extend(SCHEMAS.map(|name| (name.to_owned(), Value::Null)));
     insert_schemas(patch, &signature);
     for name in SCHEMAS {
-        // As text, because a merge patch would merge an object with the stored schema instead of replacing it.
+        // The schema is sent as text. A merge patch would merge an object with the stored schema instead of replacing
+        // it.
         if let Some(schema @ Value::Object(_)) = patch.get_mut(name) {
             *schema = Value::String(schema.to_string());
         }

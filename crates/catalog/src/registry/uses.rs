@@ -34,7 +34,7 @@ pub struct Uses {
 pub struct Use {
     /// The name of the definition.
     pub ref_name: RefName,
-    /// How it uses the other one, such as `name` or `fallback`.
+    /// How it uses the other definition, such as `name` or `fallback`.
     pub by: Vec<&'static str>,
 }
 
@@ -103,7 +103,8 @@ impl Registry {
         Ok(uses)
     }
 
-    /// Returns the definitions of a kind that use something, with how they use it.
+    /// Returns the definitions of a kind that use a tool or a provider. `how` returns the ways in which a definition
+    /// uses it.
     async fn users_of<T: Definition>(
         &self,
         session: &Session,
@@ -119,7 +120,7 @@ impl Registry {
     }
 }
 
-/// Returns whether a reference names the tool by name or id.
+/// Returns a function that decides whether a reference means this tool, by name or by id.
 pub(super) fn refers_to<'a>(id: &'a str, tool: &'a ToolDefinition) -> impl Fn(&VersionedRef<'_>) -> bool {
     let name = tool.ref_name.as_str();
     // A built-in tool has no id.
