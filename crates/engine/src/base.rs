@@ -57,7 +57,7 @@ pub(crate) struct Base {
     pub clock: Arc<dyn Clock>,
     /// Whether other servers may use the same database.
     pub shared: bool,
-    /// The disk space that only the start of the server may use. Absent if the database is on another server.
+    /// The disk space that is reserved for the start of the server. `None` if the database is on another server.
     pub reserve: Option<DiskReserve>,
 }
 
@@ -96,7 +96,7 @@ impl Base {
         let access = Access::with_policies(policies)?;
         let location = blobs.unwrap_or_else(|| BlobLocation::Folder(data.join("blobs")));
         let blobs = BlobStore::open(location, &**environment)?;
-        // The server starts without its bucket, because most calls need no blob.
+        // The server also starts if its blob storage does not answer, because most calls need no blob.
         if let Err(error) = blobs.check().await {
             tracing::error!(
                 error = &error as &dyn std::error::Error,

@@ -9,7 +9,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Enough for the shared-memory file of SQLite and the rows that a server writes when it starts, several times.
+/// The size of the reserve. It is several times the size of SQLite's shared-memory file and of the rows that a server
+/// writes when it starts.
 const RESERVE_BYTES: usize = 256 * 1024;
 const CHUNK_BYTES: usize = 4096;
 
@@ -29,7 +30,7 @@ impl DiskReserve {
         Self(path)
     }
 
-    /// Writes the file again. On a full disk it becomes smaller.
+    /// Writes the file again. If the disk has less free space, the file is smaller.
     pub(crate) fn restore(&self) {
         if let Err(error) = self.fill() {
             tracing::warn!(%error, path = %self.0.display(), "the disk has no space left to reserve; writes will fail");
@@ -38,7 +39,7 @@ impl DiskReserve {
 
     fn fill(&self) -> io::Result<()> {
         let mut file: File = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.0)?;
-        // Written in chunks, so that the file takes what space is left.
+        // The file is written in chunks, so that it uses the free space even if there is too little for the whole file.
         (0..RESERVE_BYTES / CHUNK_BYTES).try_for_each(|_| file.write_all(&[0; CHUNK_BYTES]))
     }
 }

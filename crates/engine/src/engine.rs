@@ -237,8 +237,8 @@ impl Engine {
             store: base.store.clone(),
         };
         let agents = Agents::new(dependencies, options.agents);
-        // The delegate backend must be bound before `runs.start`, because a run that is recovered there may call an
-        // agent.
+        // The delegate backend must be bound before `runs.start`, because `runs.start` recovers runs, and a recovered
+        // run may call an agent.
         delegation.bind(&agents);
         runs.start(base.shared, options.retention, &background, &stop).await?;
         let type_maintenance =

@@ -9,8 +9,8 @@ use toolwright_types::{Document, ErrorCode, ProviderType, Timestamp, ToolEnvelop
 
 use crate::calls::Calls;
 
-/// The number of recent calls among which the last test is looked for. A tool can have the name of the provider, and its
-/// calls have the same subject.
+/// The number of recent calls that are searched for the last test. Some of them may not be tests, because a tool can
+/// have the same name as the provider.
 const RECENT_CALLS: u32 = 20;
 
 /// The result of a connection test.
@@ -46,7 +46,7 @@ impl Calls {
         }
     }
 
-    /// Returns the last test of a provider whose run the session may read.
+    /// Returns the last test of a provider, among the tests whose runs the session may read.
     pub async fn last_provider_test(
         &self,
         session: &Session,

@@ -15,7 +15,7 @@ use crate::provider_test::ProviderTest;
 /// The maximum number of drift findings that are counted.
 const MAX_FINDINGS: u32 = 100;
 
-/// The number of revisions of a provider among which its last change is looked for.
+/// The number of revisions of a provider that are searched for its last change.
 const MAX_REVISIONS: u32 = 50;
 
 /// Whether a definition is ready for a caller.
@@ -82,7 +82,7 @@ struct SecretFact {
 /// What is known about the connection of a provider.
 struct ConnectionFact {
     test: Option<ProviderTest>,
-    /// When the provider was changed last, other than by a discovery of its tools.
+    /// When the provider was last changed. A discovery of its tools is not a change.
     changed_at: Timestamp,
 }
 
@@ -104,7 +104,7 @@ impl Engine {
             for secret in self.secrets_of(session, config).await? {
                 checks.push(secret_check(&secret, config));
             }
-            // A caller that may not read the provider does not learn about its connection.
+            // A caller that may not read the provider gets no information about its connection.
             if let Ok(document) = self.registry.get::<ToolProviderConfig>(session, config.ref_name.as_str(), None).await
             {
                 let connection = self.connection(session, &document, probe).await?;
@@ -206,8 +206,8 @@ impl Engine {
     }
 }
 
-/// Returns when the provider was changed last. A discovery of tools writes its time into the provider, which is no change
-/// of the connection. `revisions` are the last revisions, newest first.
+/// Returns when the provider was last changed. A discovery of tools writes its time into the provider, which does not
+/// count as a change. `revisions` are the last revisions, newest first.
 fn changed_at(provider: &Document<ToolProviderConfig>, revisions: &[Document<ToolProviderConfig>]) -> Timestamp {
     let connection = |config: &ToolProviderConfig| ToolProviderConfig { last_discovery_sync: None, ..config.clone() };
     let current = connection(&provider.body);

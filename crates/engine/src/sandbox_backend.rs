@@ -79,13 +79,15 @@ impl SandboxBackend {
     }
 
     async fn run(&self, code: &str, attempt: Attempt<'_>) -> Result<BackendReply, ToolFailure> {
-        // Earlier than the timeout of the attempt, so that the sandbox ends the code before the executor does.
+        // The deadline is earlier than the timeout of the attempt, so that the sandbox ends the code before the
+        // executor does.
         let deadline = Instant::now() + attempt.tool.limits.attempt.mul_f64(0.95);
         let sandbox = self.sandbox.as_ref().ok_or_else(no_sandbox)?;
         let invocation = &attempt.tool.definition.invocation;
         let language = language(invocation.path.as_deref().unwrap_or_default()).ok_or_else(no_sandbox)?;
         let inputs = attempt.arguments()?;
-        // A granted function hides an input of the same name, so the function is not granted beside such an input.
+        // The function `add_message` would hide an input with the same name, so the code then does not get the
+        // function.
         let adds_messages = inputs.get(ADD_MESSAGE).is_none() && !invocation.functions.contains_key(ADD_MESSAGE);
         let own = adds_messages.then(|| ADD_MESSAGE.to_owned());
         let job = Job {
@@ -162,8 +164,8 @@ impl AsyncHost for ToolHost<'_> {
         self.attempt.queue.leave();
     }
 
-    /// Returns `None` if the job has waited long in the queue. Then its code did not get its time, so the executor
-    /// reports a timeout and the wait.
+    /// Returns `None` if the job has waited long in the queue. Its code then did not get its full time, so the executor
+    /// ends the attempt and its error names the time in the queue.
     fn deadline(&self) -> Option<Instant> {
         let Attempt { queue, tool, .. } = self.attempt;
         (!queue.waited_long(tool.limits.attempt)).then_some(self.deadline)

@@ -92,7 +92,7 @@ struct World {
 struct SlowTool {
     /// How often the tool was called.
     calls: AtomicUsize,
-    /// If this is set, a call ends when another thread waits at the barrier too.
+    /// If this is set, a call ends only when the test waits at the barrier too.
     barrier: OnceLock<Barrier>,
     started: Notify,
 }
@@ -193,7 +193,7 @@ impl TaskScheduler for Idle {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn running_task_is_left_to_the_invocation_that_executes_it() {
+async fn second_invocation_does_not_execute_a_running_task() {
     let world = World::with_scheduler(Some(Arc::new(Idle))).await;
     let (runs, started) = (world.engine.runs.clone(), world.start(HELLO).await);
     let wake = async || runs.advance(started.run, TaskEvent::Wake).await.unwrap();
@@ -206,7 +206,7 @@ async fn running_task_is_left_to_the_invocation_that_executes_it() {
     let (same, run, again) = (runs.clone(), started.run, call.clone());
     first.spawn(async move { same.execute_tasks(run, "first", again).await.unwrap() });
     tool.started.notified().await;
-    // The second invocation ends at once, although the call is outstanding.
+    // The second invocation ends at once, although the call has not ended.
     let plan = runs.execute_tasks(started.run, "second", wake().await.tasks).await.unwrap();
     assert!(plan.tasks.is_empty() && plan.timer.is_none(), "{plan:?}");
     tokio::task::spawn_blocking(move || tool.barrier.get().map(Barrier::wait)).await.unwrap();

@@ -17,7 +17,7 @@ use super::{Inner, SharedEvent};
 pub enum StreamItem {
     /// The stream is open. It continues after this position.
     Ready(EventPosition),
-    /// The client has missed events and must read again what it shows. The stream continues after this position.
+    /// The client has missed events and must reload the data that it shows. The stream continues after this position.
     Reset(EventPosition),
     /// A change.
     Event(Arc<SharedEvent>),
@@ -27,13 +27,13 @@ pub enum StreamItem {
 pub struct EventListener {
     inner: Arc<Inner>,
     session: Session,
-    /// The kinds of events to return. Empty: all kinds.
+    /// The kinds of events to return. An empty list means all kinds.
     kinds: Vec<EventKind>,
     tail: Arc<Tail>,
     messages: broadcast::Receiver<Message>,
     /// The position of the last event that was read, whether or not it was returned.
     last: EventPosition,
-    /// The position up to which events are read from the store.
+    /// Events up to this position are read from the store. Later events come from the tail.
     live_after: EventPosition,
     queue: VecDeque<StreamItem>,
 }
@@ -46,7 +46,8 @@ impl EventListener {
         (tail, messages, live_after): Subscription,
         (bounds, after): (EventBounds, Option<EventPosition>),
     ) -> Self {
-        // An id after the newest event belongs to another database, for example to one before a restore.
+        // A position after the newest event comes from another database, for example from the time before a backup was
+        // restored.
         let known = |after: &EventPosition| (bounds.deleted..=bounds.newest.max(live_after)).contains(after);
         let (last, first) = match after {
             None => (live_after, StreamItem::Ready(live_after)),
@@ -132,7 +133,7 @@ impl EventListener {
             EventKind::Definition(DocumentKind::Agent) => Resource::Agent { name: name? },
             EventKind::Definition(DocumentKind::Fragment) => Resource::Fragment { name: name? },
             EventKind::Definition(DocumentKind::Type) => Resource::Type { name: name? },
-            // Everyone in the realm may list findings.
+            // Everyone in the realm may list drift.
             EventKind::Drift => Resource::Realm,
         })
     }

@@ -72,8 +72,8 @@ impl Events {
         Self(Arc::new(Inner { store, registry, access, tails: Mutex::default(), background, stop }))
     }
 
-    /// Opens the stream of the session's realm. `kinds` selects the events; an empty list selects all. The stream starts
-    /// after the event `after`, or with the next event.
+    /// Opens the stream of the session's realm. `kinds` selects the events; an empty list selects all. The stream
+    /// starts after the event `after`. Without `after`, it starts with the next event.
     pub async fn listen(
         &self,
         session: Session,

@@ -9,7 +9,7 @@ use toolwright_types::RealmScope;
 
 use super::{Inner, SharedEvent};
 
-/// How often the store is read without a change by this server. It covers changes by other servers.
+/// How often the store is read while this server changes nothing. This interval is for the changes of other servers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause before the next query if events are delayed by an active transaction.
 const DELAYED_INTERVAL: Duration = Duration::from_millis(20);
@@ -28,7 +28,7 @@ pub(super) enum Message {
     Reset(EventPosition),
 }
 
-/// A tail, a receiver of its messages, and the position of the last message before.
+/// A tail, a receiver of its messages, and the position of the last message before the subscription.
 pub(super) type Subscription = (Arc<Tail>, broadcast::Receiver<Message>, EventPosition);
 
 pub(super) struct Tail {

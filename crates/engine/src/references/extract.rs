@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_or_invalid_or_surplus_items_are_skipped_with_an_error() {
+    fn duplicate_invalid_and_surplus_items_are_skipped_with_an_error() {
         let output = json!([{ "key": "a", "title": "A", "mail": "a@x", "more": 1 }, { "key": "a", "title": "B" }, { "key": [], "title": "C" }, { "key": "d", "title": "x\u{0}" }]);
         let source = source(json!({ "idField": "key", "nameField": "title", "lookupFields": ["mail"] }));
         let extraction = items(&output, &source).unwrap();
