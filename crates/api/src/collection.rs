@@ -85,7 +85,7 @@ pub struct DeletionView {
     pub warnings: Vec<String>,
 }
 
-/// The parameters of a read definition.
+/// The query parameters of a request for one definition.
 #[derive(Deserialize)]
 pub(crate) struct GetParams {
     version: Option<String>,
@@ -95,7 +95,7 @@ pub(crate) struct GetParams {
     check: bool,
 }
 
-/// The page of a list of revisions.
+/// The query parameters of a list of revisions.
 #[derive(Deserialize)]
 pub(crate) struct RevisionParams {
     pub(crate) limit: Option<u32>,

@@ -100,7 +100,8 @@ impl<T: DeserializeOwned> FromRequest<AppState> for LargeJsonBody<T> {
     }
 }
 
-/// Refuses the parameter `version` of a write. It would be ignored, and the write would affect another version.
+/// Rejects a write with the parameter `version`. Writes do not use this parameter, so the write would change another
+/// version than the client expects.
 pub(crate) fn refuse_version_parameter(query: Option<&str>) -> Result<(), Problem> {
     let mut names = query.unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next());
     match names.any(|name| name == "version") {

@@ -1,9 +1,9 @@
 //! A layer that gives an id and a correlation id to each request that has none, logs one line per request, and converts
 //! panics of handlers to responses.
 //!
-//! Both ids are in the response. The request id is in all log lines of the request; the correlation id is in its own
-//! log line and in those of its runs. The tracing span contains only the request id, because a span is created for every
-//! request and must be cheap. All other data about the request is in its log line.
+//! Both ids are in the response. All log lines of the request contain the request id. The log line about the request
+//! and the log lines of its runs contain the correlation id. The tracing span contains only the request id, because a
+//! span is created for every request and must be cheap. All other data about the request is in its log line.
 //!
 //! An invalid id is replaced, not refused: a proxy may have set it, and it does not change what the request does. The
 //! response shows the id that is used.

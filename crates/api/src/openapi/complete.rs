@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flattened_object_rejects_unknown_fields_only_if_all_its_named_parts_do() {
+    fn flattened_object_rejects_unknown_fields_only_if_all_its_named_parts_reject_them() {
         let kind = json!({ "type": "object", "required": ["kind"], "properties": { "kind": { "type": "string" } } });
         let part = |name: &str| json!({ "$ref": format!("{REF_PREFIX}{name}") });
         let object = |name: &str| json!({ "type": "object", "required": [name], "properties": { name: {} } });

@@ -1,7 +1,7 @@
 //! The API reference: the OpenAPI document as one HTML page, served at `/docs`.
 //!
-//! The page needs no script and loads nothing, so it works offline and its
-//! content security policy can forbid everything but its own style.
+//! The page needs no script and no other file, so it works offline and its content security policy can forbid
+//! everything but its own style.
 
 mod schema;
 
@@ -14,7 +14,7 @@ use schema::{description, schema_summary, schema_table};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The headers of the page. No content of definitions is on it, but a page without scripts should not allow any.
+/// The headers of the page. The page shows no user content. It still forbids scripts, because it needs none.
 pub(crate) const HEADERS: [(&str, &str); 2] = [
     ("content-type", "text/html; charset=utf-8"),
     (

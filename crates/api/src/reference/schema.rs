@@ -29,7 +29,7 @@ pub(super) fn description(page: &mut String, text: &str) {
     page.push_str("</p>");
 }
 
-/// Writes the type of a schema in a few words, with a link if it has a name.
+/// Writes the type of a schema in a few words, with a link if the schema has a name.
 pub(super) fn schema_summary(page: &mut String, schema: &Value) {
     summary(page, schema, 0);
 }

@@ -58,7 +58,7 @@ enum Part {
     Decided(Option<String>),
 }
 
-/// The prefix of a cursor of the list of all approvals, for the part with decided approvals.
+/// The prefix of a cursor that points to the decided approvals in a list of all approvals.
 const DECIDED: &str = "decided.";
 
 /// Lists approvals: those that wait, oldest first, or those that were decided, newest first.

@@ -15,7 +15,7 @@ use crate::state::AppState;
 use crate::stream::HEARTBEAT;
 
 const TAG: &str = "events";
-/// The name that selects the kinds of all definitions.
+/// The value of the parameter `kinds` that selects all kinds of definitions.
 const DEFINITIONS: &str = "definitions";
 
 /// A change in the realm. The object itself is read with its own route.

@@ -77,7 +77,7 @@ pub(crate) async fn evaluate(
     Ok(Json(EvaluatedView { value: evaluated.value, warnings: evaluated.warnings }))
 }
 
-/// Runs CPU-bound work outside of the threads that serve requests. It stops when the client leaves.
+/// Runs CPU-bound work outside of the threads that serve requests. The work stops when the client disconnects.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -50,7 +50,7 @@ pub(crate) async fn journal(
     }))
 }
 
-/// Rejects numbers beyond the largest one of the API description, which is the largest one that a database stores.
+/// Rejects numbers above the maximum in the API description, which is the largest number that a database can store.
 fn number(name: &str, number: Option<u64>) -> Result<Option<u64>, Problem> {
     match number {
         Some(number) if i64::try_from(number).is_err() => {

@@ -10,7 +10,7 @@ use crate::extract::Caller;
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// What a caller without administration rights learns about a part or a language that does not work.
+/// The message about a part or a language that does not work, for callers that are not administrators.
 const SEE_ADMINISTRATOR: &str = "does not work; administrators see the cause";
 
 /// The status of the server.

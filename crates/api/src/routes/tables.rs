@@ -187,8 +187,8 @@ pub(crate) async fn export_by_link(
     .await
 }
 
-/// Returns the remaining pages. On a failure the connection is aborted, so that the client does not take a partial
-/// export for a complete one.
+/// Returns the remaining pages. After a failure the server aborts the connection, so that the client does not mistake a
+/// partial export for a complete one.
 fn rows(export: Option<Export>) -> impl Stream<Item = Result<Vec<u8>, std::io::Error>> {
     stream::unfold(export, |export| async move {
         let mut export = export?;

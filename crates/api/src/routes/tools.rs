@@ -248,7 +248,7 @@ pub(crate) async fn export(
     Ok(Json(export_tool(&tool, format)))
 }
 
-/// The tool in the path, if the caller may read it.
+/// Returns the tool that the path names, if the caller may read it.
 pub(crate) async fn find_readable_tool(
     engine: &AppState,
     session: &Session,

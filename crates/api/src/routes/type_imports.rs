@@ -1,5 +1,5 @@
-//! Imports of entity types: from tables of a database, which keeps the records, and from schemas of an OpenAPI
-//! document.
+//! Imports of entity types from the tables of a database and from the schemas of an OpenAPI document. The records of an
+//! imported table stay in its database.
 
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};

@@ -1,5 +1,5 @@
-//! Tests the routes for operators: models, trials, principals and the status of the server. Also tests that no route of
-//! this kind shows anything of another realm or to a principal without permission.
+//! Tests the routes for operators: models, trials, principals and the status of the server. Also tests that read routes
+//! show no data of another realm, and no data to a principal without permission.
 
 use serde_json::{Value, json};
 

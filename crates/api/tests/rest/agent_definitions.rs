@@ -10,7 +10,7 @@ crate::on_both_databases!(
     prompt_fragment_can_be_created_read_patched_and_removed
 );
 crate::on_sqlite!(
-    status_of_an_agent_version_decides_when_it_runs,
+    version_status_decides_which_version_of_an_agent_runs,
     delegate_runs_in_the_required_version,
     invalid_agent_field_is_rejected_with_its_path,
     all_invalid_agent_fields_are_reported_in_one_response,
@@ -94,7 +94,7 @@ async fn agent_keeps_all_its_versions(server: Server) {
     assert_eq!(next["responseText"], "two");
 }
 
-async fn status_of_an_agent_version_decides_when_it_runs(server: Server) {
+async fn version_status_decides_which_version_of_an_agent_runs(server: Server) {
     define_versions(&server).await;
     let set = |version: &'static str, status: &'static str| {
         server.patch("agents/a", json!({ "version": version, "status": status }))

@@ -6,7 +6,7 @@ use crate::harness::Server;
 
 crate::on_both_databases!(
     definition_belongs_to_the_set_that_created_it,
-    other_set_neither_changes_nor_takes_over_a_definition
+    apply_set_cannot_change_a_definition_of_another_set
 );
 
 fn fragment(name: &str, content: &str) -> Value {
@@ -24,7 +24,8 @@ async fn definition_belongs_to_the_set_that_created_it(server: Server) {
     let queried = server.get("prompt-fragments?query=applySet:other").await.expect(200);
     assert_eq!(queried["items"][0]["refName"], "c", "{queried}");
 
-    // A client may send a view back, and the set in it is ignored. A write without a set keeps the set.
+    // A client may send a view back. The server ignores the apply set in it. A write without an apply set keeps the
+    // stored one.
     let mut view = server.get("prompt-fragments/a").await.expect(200);
     view["applySet"] = json!("other");
     assert_eq!(server.put("prompt-fragments/a", view).await.expect(200)["applySet"], "shop");
@@ -33,7 +34,7 @@ async fn definition_belongs_to_the_set_that_created_it(server: Server) {
     server.post("prompt-fragments?applySet=no%20name", fragment("d", "1")).await.problem(400, "invalid-request");
 }
 
-async fn other_set_neither_changes_nor_takes_over_a_definition(server: Server) {
+async fn apply_set_cannot_change_a_definition_of_another_set(server: Server) {
     server.post("prompt-fragments?applySet=shop", fragment("a", "1")).await.expect(201);
     server.post("prompt-fragments", fragment("b", "1")).await.expect(201);
     let refused = server.put("prompt-fragments/a?applySet=other", fragment("a", "2")).await;
@@ -41,7 +42,7 @@ async fn other_set_neither_changes_nor_takes_over_a_definition(server: Server) {
     assert!(problem["detail"].as_str().unwrap().contains("apply set `shop`"), "{problem}");
     assert_eq!(server.get("prompt-fragments/a").await.expect(200)["content"], "1");
     assert_eq!(server.put("prompt-fragments/a?applySet=shop", fragment("a", "2")).await.expect(200)["content"], "2");
-    // A definition that no set created is changed, but stays outside of the set.
+    // A set can change a definition that no set created, but does not become its owner.
     let changed = server.put("prompt-fragments/b?applySet=shop", fragment("b", "2")).await.expect(200);
     assert_eq!((&changed["content"], &changed["applySet"]), (&json!("2"), &Value::Null));
 }

@@ -8,10 +8,11 @@ crate::on_both_databases!(decided_approvals_are_listed_with_their_decisions, sev
 crate::on_sqlite!(
     pending_approval_is_compared_with_the_last_approved_call,
     invalid_parameters_of_the_list_are_rejected,
-    cancelling_a_run_decides_nothing
+    cancelling_a_run_adds_no_decision
 );
 
-/// Defines the tools `pay` and `mail`, which require confirmation, and an agent for each, which calls it with `{{user}}`.
+/// Defines the tools `pay` and `mail`, which require confirmation, and one agent for each tool. The agent calls its
+/// tool with the user's message.
 async fn define_agents(server: &Server) {
     for (agent, tool) in [("payer", "pay"), ("mailer", "mail")] {
         server.define_echo(tool, json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
@@ -87,7 +88,7 @@ async fn decided_approvals_are_listed_with_their_decisions(server: Server) {
         assert_eq!(all_pages(&server, &format!("approvals?{filter}")).await, expected, "{filter}");
     }
     assert_eq!(all_pages(&north, "approvals?status=decided").await, ["three", "two"], "only runs of the caller");
-    // The decisions of a deleted run are deleted with it.
+    // Deleting a run also deletes its decisions.
     server.delete(&format!("runs/{}", one["runId"].as_str().unwrap())).await.expect(204);
     assert_eq!(all_pages(&server, "approvals?status=decided").await, ["three", "two"]);
 }
@@ -182,7 +183,7 @@ async fn invalid_parameters_of_the_list_are_rejected(server: Server) {
     }
 }
 
-async fn cancelling_a_run_decides_nothing(server: Server) {
+async fn cancelling_a_run_adds_no_decision(server: Server) {
     define_agents(&server).await;
     let run = server.run("payer", "late").await;
     server.post(&format!("runs/{}/cancel", run["runId"].as_str().unwrap()), json!({})).await.expect(200);

@@ -191,7 +191,7 @@ async fn built_in_tools_are_callable_without_a_definition(server: Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http_request_attaches_images_and_counts_get_as_a_read() {
+async fn http_request_tool_attaches_images_and_treats_get_as_a_read() {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let deployment = Deployment::new(Storage::Sqlite).await;
     let (server, running) =

@@ -53,7 +53,7 @@ async fn conversation_stores_the_turns_of_all_its_runs(server: Server) {
     let content = |index: usize| turns[index]["content"].as_str().unwrap();
     assert_eq!((content(0), content(3), content(8)), ("one", "Seen.", "three"));
     assert!(content(2).contains("one"), "{conversation}");
-    // A turn shows its calls as the response of the run does.
+    // A turn shows the same calls as the response of its run.
     for (turn, run) in [(1, &first), (5, &second), (9, &third)] {
         assert_eq!(turns[turn]["toolCalls"], run["toolCalls"], "{conversation}");
     }

@@ -9,8 +9,8 @@ use crate::mcp_imports::{define_peer, import, with_peer};
 
 crate::on_sqlite!(
     correlation_id_of_a_request_is_in_the_response_the_run_and_the_http_request,
-    request_id_takes_the_place_of_an_absent_or_invalid_correlation_id,
-    definition_may_set_the_id_headers_itself,
+    request_id_replaces_an_absent_or_invalid_correlation_id,
+    tool_definition_can_override_the_id_headers,
     child_run_and_nested_call_inherit_the_correlation_id,
     fork_has_the_correlation_id_of_its_own_request,
     correlation_id_is_sent_as_grpc_metadata,
@@ -60,7 +60,7 @@ async fn correlation_id_of_a_request_is_in_the_response_the_run_and_the_http_req
     faults.shutdown().await;
 }
 
-async fn request_id_takes_the_place_of_an_absent_or_invalid_correlation_id(server: Server) {
+async fn request_id_replaces_an_absent_or_invalid_correlation_id(server: Server) {
     let faults = define_show(&server, json!({})).await;
     let long = "a".repeat(129);
     for invalid in [None, Some(""), Some("two words"), Some(long.as_str())] {
@@ -78,7 +78,7 @@ async fn request_id_takes_the_place_of_an_absent_or_invalid_correlation_id(serve
     faults.shutdown().await;
 }
 
-async fn definition_may_set_the_id_headers_itself(server: Server) {
+async fn tool_definition_can_override_the_id_headers(server: Server) {
     let headers = json!({ "X-Correlation-Id": "fixed", "X-Request-Id": "${param.id}" });
     let faults = define_show(&server, json!({ "invocation": { "path": "/echo", "headers": headers } })).await;
     let body = json!({ "input": { "id": "mine" } });

@@ -7,10 +7,10 @@ use crate::harness::{Deployment, Server, Storage, calls_then, merge, scripted_mo
 use crate::mcp_imports::{define_peer, with_peer};
 
 crate::on_both_databases!(
-    readiness_names_the_secret_its_scope_and_the_remedy,
-    readiness_reports_life_cycle_provider_and_sandbox,
-    provider_readiness_uses_the_last_test_and_probes_on_request,
-    uses_name_every_definition_and_how_it_uses_the_tool,
+    readiness_names_the_secret_with_its_scope_and_remedy,
+    readiness_reports_problems_of_life_cycle_provider_and_sandbox,
+    provider_readiness_uses_the_last_connection_test_or_runs_a_new_one_on_request,
+    uses_list_the_definitions_that_use_a_tool_and_how_they_use_it,
     revisions_list_every_write_and_a_diff_names_the_changed_fields,
     cost_estimate_names_the_binding_limit_and_unknown_prices,
     reach_graph_leads_from_agents_to_tools_providers_and_data
@@ -37,7 +37,7 @@ async fn define_with_secret(server: &Server) {
     server.post("tools", tool).await.expect(201);
 }
 
-async fn readiness_names_the_secret_its_scope_and_the_remedy(server: Server) {
+async fn readiness_names_the_secret_with_its_scope_and_remedy(server: Server) {
     define_with_secret(&server).await;
     let paths = ["tools/crm%2Ffind", "tool-providers/crm"];
     for path in paths {
@@ -59,12 +59,12 @@ async fn readiness_names_the_secret_its_scope_and_the_remedy(server: Server) {
             assert_eq!(readiness["ready"], true, "{readiness}");
         }
     }
-    // The user's secret is not the secret of another principal.
+    // A secret with the scope `user` does not apply to another principal.
     let member = server.member("m").await;
     assert_eq!(check(&ready(&member, "tools/crm%2Ffind").await, "secret")["scope"], "realm");
 }
 
-async fn readiness_reports_life_cycle_provider_and_sandbox(server: Server) {
+async fn readiness_reports_problems_of_life_cycle_provider_and_sandbox(server: Server) {
     server.define_echo("plain", json!({})).await;
     let readiness = ready(&server, "tools/plain").await;
     assert_eq!(readiness["ready"], true, "{readiness}");
@@ -103,7 +103,7 @@ async fn readiness_names_the_permission_that_the_caller_lacks() {
     deployment.remove().await;
 }
 
-async fn provider_readiness_uses_the_last_test_and_probes_on_request(server: Server) {
+async fn provider_readiness_uses_the_last_connection_test_or_runs_a_new_one_on_request(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let provider = |base: String| json!({ "refName": "p", "baseUrl": base, "egressAllow": ["127.0.0.0/8"] });
     server.post("tool-providers", provider(faults.base_url())).await.expect(201);
@@ -111,10 +111,10 @@ async fn provider_readiness_uses_the_last_test_and_probes_on_request(server: Ser
     assert_eq!(check(&untested, "connection")["status"], "warning", "{untested}");
     let probed = server.get("tool-providers/p/readiness?probe=true").await.expect(200);
     assert_eq!(check(&probed, "connection")["status"], "ok", "{probed}");
-    // The run of the test is written after the response.
+    // The server stores the run of the connection test after the response, so the test polls.
     let connection = |status: &'static str| move |view: &Value| check(view, "connection")["status"] == status;
     server.poll_until("tool-providers/p/readiness", connection("ok")).await;
-    // A tool with the name of the provider is not a test of the provider.
+    // A call to a tool with the name of the provider is not a connection test.
     server.define_echo("p", json!({ "sideEffects": "writes" })).await;
     server.call("p", json!({})).await;
     server.poll_until("tool-providers/p/readiness", connection("ok")).await;
@@ -151,7 +151,7 @@ async fn changed_mcp_tool_is_not_ready_until_the_change_is_accepted(server: Serv
     .await;
 }
 
-async fn uses_name_every_definition_and_how_it_uses_the_tool(server: Server) {
+async fn uses_list_the_definitions_that_use_a_tool_and_how_they_use_it(server: Server) {
     let tool = json!({ "category": "crm.deals", "tags": ["crm"] });
     server.define_echo("t", tool).await;
     server.define_echo("other", json!({})).await;

@@ -15,7 +15,7 @@ crate::on_both_databases!(
     provider_can_be_created_read_patched_and_removed,
     tool_with_an_unknown_function_is_accepted_with_a_warning,
     deletion_names_the_definitions_that_use_the_deleted_one,
-    parameter_uses_the_schema_of_an_entity_type_or_of_a_definition,
+    parameter_can_refer_to_the_schema_of_an_entity_type_or_to_defs,
     fields_without_effect_cause_warnings
 );
 
@@ -258,7 +258,7 @@ async fn deletion_names_the_definitions_that_use_the_deleted_one(server: Server)
     server.get("tools/crm%2Ffind").await.problem(404, "not-found");
 }
 
-async fn parameter_uses_the_schema_of_an_entity_type_or_of_a_definition(server: Server) {
+async fn parameter_can_refer_to_the_schema_of_an_entity_type_or_to_defs(server: Server) {
     let order = |total: &str| {
         json!({ "refName": "Order", "jsonSchema": { "type": "object", "required": ["total"],
             "properties": { "total": { "type": total }, "to": { "$ref": "#/$defs/address" } },
@@ -284,10 +284,10 @@ async fn parameter_uses_the_schema_of_an_entity_type_or_of_a_definition(server: 
     assert_eq!(error(json!({ "order": { "total": "many" } })).await, "/order/total");
     assert_eq!(error(json!({ "order": { "total": 1, "to": {} } })).await, "/order/to");
     assert_eq!(error(json!({ "order": { "total": 1 }, "parcel": {} })).await, "/parcel");
-    // The tool follows changes of the type.
+    // The tool uses the changed schema of the type.
     server.patch("types/Order", order("string")).await.expect(200);
     assert_eq!(error(json!({ "order": { "total": "many" } })).await, "none");
-    // A type that a tool needs is not deleted without a warning, and without the type its values are refused.
+    // Deleting a type that a tool uses returns a warning. After that, the tool rejects all values of the parameter.
     let deleted = server.delete("types/Order").await.expect(200);
     assert_eq!(deleted, json!({ "warnings": ["tool `ship` uses this type"] }));
     assert_eq!(error(json!({ "order": { "total": "many" } })).await, "/order");

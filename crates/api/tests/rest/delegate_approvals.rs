@@ -17,7 +17,8 @@ async fn define_caller(server: &Server, name: &str, to: &str, more: Value) {
     server.define_agent(name, rules, merge(json!({ "delegateAgentRefs": [to] }), more)).await;
 }
 
-/// Defines the tool `pay`, which requires confirmation, and the agent `clerk`, which pays twice, one after the other.
+/// Defines the tool `pay`, which requires confirmation, and the agent `clerk`, which calls `pay` twice, one call after
+/// the other.
 async fn define_clerk(server: &Server) {
     server.define_echo("pay", json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
     let rules = json!([

@@ -44,13 +44,13 @@ impl Person {
         Self { name, realm, client, waiting, decided, effects }
     }
 
-    /// What a response must contain only if its reader may see the data of this person.
+    /// Returns texts that a response may contain only if its reader may see the data of this person.
     fn marks(&self) -> [String; 3] {
         let run = |value: &Value| value.as_str().unwrap().to_owned();
         [format!("input-of-{}", self.name), run(&self.waiting["runId"]), run(&self.decided["runId"])]
     }
 
-    /// Returns all list requests, also with filters that name this person's data.
+    /// Returns the paths of all list requests, without filters and with filters that name this person's data.
     fn lists(&self) -> Vec<String> {
         let run = self.waiting["approvals"][0]["runId"].as_str().unwrap();
         let (decided, write) = (self.decided["runId"].as_str().unwrap(), self.effects[0]["runId"].as_str().unwrap());
@@ -70,7 +70,7 @@ impl Person {
         lists
     }
 
-    /// Sends all requests that address this person's data directly, and expects that the client sees none of it.
+    /// Sends all requests that address this person's data directly. Each response must be an error.
     async fn expect_unknown_to(&self, client: &Server) {
         for effect in &self.effects {
             let path = format!("effects/{}", effect["id"].as_str().unwrap());

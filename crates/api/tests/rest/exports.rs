@@ -58,7 +58,7 @@ async fn every_error_code_has_a_documentation_page(server: Server) {
     server.get("/errors/nothing").await.problem(404, "not-found");
 }
 
-/// The index has a row for each code, and the folder has no page of a code that does not exist.
+/// The index has a row for each code, and the folder has pages only for existing codes.
 #[test]
 fn index_of_error_codes_is_complete() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors");

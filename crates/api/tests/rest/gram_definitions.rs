@@ -9,10 +9,10 @@ crate::on_both_databases!(
     applied_gram_text_creates_updates_and_keeps_definitions,
     gram_text_with_one_invalid_definition_writes_nothing,
     gram_text_must_not_change_a_tool_that_other_agents_use,
-    definition_is_returned_as_gram_that_applies_without_a_change
+    applying_a_definition_that_was_returned_as_gram_changes_nothing
 );
 crate::on_sqlite!(
-    first_pattern_of_the_notation_runs_with_its_default,
+    tool_from_gram_uses_the_default_of_its_parameter,
     dry_run_of_a_gram_text_reports_the_changes_and_writes_nothing,
     applying_gram_needs_the_permission_to_write,
     tool_is_created_from_name_description_and_signature,
@@ -20,7 +20,7 @@ crate::on_sqlite!(
     patch_replaces_the_schemas_of_a_tool_by_a_signature
 );
 
-/// The first pattern of the notation: the parameter has a default, and the library has the function.
+/// A text with an agent and its tool. The parameter of the tool has a default, and the library contains the function.
 const GREETER: &str = r#"[greeter:Agent {
   description: "Agent description",
   instruction: "Greet.",
@@ -45,7 +45,7 @@ fn outcomes(applied: &Value) -> Vec<String> {
     definitions.map(|one| [&one["kind"], &one["refName"], &one["outcome"]].map(text).join(" ")).collect()
 }
 
-async fn first_pattern_of_the_notation_runs_with_its_default(server: Server) {
+async fn tool_from_gram_uses_the_default_of_its_parameter(server: Server) {
     apply(&server, GREETER).await.expect(200);
     let envelope = server.call("sayHello", json!({})).await;
     assert_eq!(envelope["output"], "Hello, world! Nice to meet you.", "{envelope}");
@@ -121,7 +121,7 @@ async fn gram_text_must_not_change_a_tool_that_other_agents_use(server: Server) 
     apply(&server, &changed).await.problem(409, "tool-in-use");
     let forced = server.post("gram/apply", json!({ "gram": changed, "overwrite": true })).await.expect(200);
     assert_eq!(outcomes(&forced)[1], "tool sayHello updated");
-    // A text that replaces a built-in tool changes it for its users too.
+    // A text that replaces a built-in tool also changes the tool for the agents that use it.
     server.post("agents", json!({ "refName": "counter", "toolRefs": ["calculator"] })).await.expect(201);
     let calculator = "[calculator:Tool {description: \"d\"} | (expression::Text)==>(::String)]";
     let problem = apply(&server, calculator).await.problem(409, "tool-in-use");
@@ -141,7 +141,7 @@ async fn applying_gram_needs_the_permission_to_write(server: Server) {
     server.get("agents/greeter").await.problem(404, "not-found");
 }
 
-async fn definition_is_returned_as_gram_that_applies_without_a_change(server: Server) {
+async fn applying_a_definition_that_was_returned_as_gram_changes_nothing(server: Server) {
     apply(&server, GREETER).await.expect(200);
     let tool = server.get("tools/sayHello?format=gram").await;
     assert_eq!(tool.headers["content-type"], "text/plain; charset=utf-8");

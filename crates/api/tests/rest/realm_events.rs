@@ -12,8 +12,8 @@ use crate::harness::{Deployment, Server, Storage, calls_then, with_timeout};
 crate::on_both_databases!(
     every_kind_of_change_has_an_event,
     run_that_waits_for_an_approval_has_events_in_order,
-    direct_read_has_no_event,
-    kinds_select_the_events,
+    direct_call_that_only_reads_has_no_event,
+    parameter_kinds_selects_the_events,
     client_receives_only_runs_that_it_may_read,
     events_of_another_realm_do_not_arrive,
     client_resumes_after_the_last_event_id,
@@ -77,7 +77,7 @@ async fn every_kind_of_change_has_an_event(server: Server) {
             json!(["DRIFT_FOUND", "drift", "Drifty", "open", null]),
         ]
     );
-    // A repeated observation has no event.
+    // A repeated occurrence of the same drift has no event.
     server.call("drifty", json!({ "id": "y" })).await;
     let found = server.poll_until("drift", |page| page["items"][0]["count"] == 2).await;
     let finding = found["items"][0]["id"].as_str().unwrap();
@@ -116,7 +116,7 @@ async fn run_that_waits_for_an_approval_has_events_in_order(server: Server) {
     assert!(later.iter().all(|event| event["type"] != "APPROVAL_REQUESTED"), "{later:?}");
 }
 
-async fn direct_read_has_no_event(server: Server) {
+async fn direct_call_that_only_reads_has_no_event(server: Server) {
     server.define_echo("look", json!({})).await;
     define_writer(&server, "save").await;
     let mut stream = listen_now(&server, "?kinds=runs").await;
@@ -130,7 +130,7 @@ async fn direct_read_has_no_event(server: Server) {
     assert_eq!(summaries(&mut stream, 2).await, expected);
 }
 
-async fn kinds_select_the_events(server: Server) {
+async fn parameter_kinds_selects_the_events(server: Server) {
     let mut definitions = listen_now(&server, "?kinds=definitions").await;
     let mut tools = listen_now(&server, "?kinds=drift,tools").await;
     server.post("agents", json!({ "refName": "a" })).await.expect(201);
@@ -199,8 +199,8 @@ async fn client_resumes_after_the_last_event_id(server: Server) {
     }
 }
 
-/// Returns the definition of the next event, other than `before`. On Postgres, an open transaction of another test delays
-/// events, so the event of `before` can arrive after the reset.
+/// Returns the definition that the next event names, and skips the event of the definition `before`. On Postgres, an
+/// open transaction of another test delays events, so the event of `before` can arrive after the reset.
 async fn next_unless_before(stream: &mut EventStream) -> Value {
     let first = next(stream).await.data["ref"].take();
     if first == "before" { next(stream).await.data["ref"].take() } else { first }
@@ -213,7 +213,7 @@ async fn unknown_event_id_resets_the_client(server: Server) {
     assert_eq!(reset.data, json!({ "type": "RESET" }));
     define_writer(&server, "after").await;
     assert_eq!(next_unless_before(&mut stream).await, "after", "the stream continues after the reset");
-    // The id of the reset is a valid position.
+    // A client can resume after the id of the reset event.
     let mut resumed = listen(&server, "", reset.text_id.as_deref()).await;
     assert_eq!(next(&mut resumed).await.kind, "READY");
     assert_eq!(next_unless_before(&mut resumed).await, "after");

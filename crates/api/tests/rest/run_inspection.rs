@@ -8,18 +8,18 @@ use crate::harness::{Deployment, Server, Storage, calls_then};
 
 crate::on_both_databases!(
     journal_pages_contain_the_same_entries_as_the_export,
-    journal_of_a_direct_read_has_pages_too,
-    entry_can_be_forked_exactly_if_the_fork_route_accepts_it,
+    journal_of_a_direct_read_can_be_read_in_pages,
+    can_fork_is_true_exactly_for_entries_that_the_fork_route_accepts,
     state_after_an_entry_has_messages_tools_budget_and_open_calls,
     tree_contains_child_runs_with_total_cost_and_tokens,
     comparison_names_the_first_entry_that_differs,
     run_lists_are_filtered_by_time_principal_tool_cost_and_text,
-    parts_of_a_run_are_visible_to_those_who_may_read_the_run
+    parts_of_a_run_are_visible_only_to_principals_that_may_read_the_run
 );
 crate::on_sqlite!(
     rejected_fork_names_the_nearest_entries_and_the_command_that_shows_them,
     every_event_of_a_stream_has_a_time,
-    page_of_an_active_run_ends_with_a_forkable_wait,
+    run_that_waits_for_an_approval_can_be_forked,
     invalid_parameters_of_read_routes_are_rejected
 );
 
@@ -27,7 +27,7 @@ fn run_id(response: &Value) -> &str {
     response["runId"].as_str().unwrap_or_else(|| panic!("no run in {response}"))
 }
 
-/// Returns all entries of a run, read in pages of this size.
+/// Returns all entries of a run. Reads `limit` entries per page.
 async fn journal(server: &Server, run: &str, limit: usize) -> Vec<Value> {
     let (mut entries, mut cursor) = (Vec::new(), None::<String>);
     loop {
@@ -105,7 +105,7 @@ async fn journal_pages_contain_the_same_entries_as_the_export(server: Server) {
     }
 }
 
-async fn journal_of_a_direct_read_has_pages_too(server: Server) {
+async fn journal_of_a_direct_read_can_be_read_in_pages(server: Server) {
     server.define_echo("look", json!({})).await;
     let response = server.post("tools/look/execute", json!({ "input": { "at": 1 } })).await;
     let run = response.headers.get("x-run-id").unwrap().to_str().unwrap().to_owned();
@@ -139,7 +139,7 @@ async fn run_with_approval(server: &Server) -> Value {
     run
 }
 
-async fn entry_can_be_forked_exactly_if_the_fork_route_accepts_it(server: Server) {
+async fn can_fork_is_true_exactly_for_entries_that_the_fork_route_accepts(server: Server) {
     let response = run_with_approval(&server).await;
     let run = run_id(&response);
     let entries = journal(&server, run, 3).await;
@@ -189,7 +189,7 @@ async fn rejected_fork_names_the_nearest_entries_and_the_command_that_shows_them
     assert!(detail.contains(&format!("is {}", forkable.last().unwrap())), "{detail}");
 }
 
-async fn page_of_an_active_run_ends_with_a_forkable_wait(server: Server) {
+async fn run_that_waits_for_an_approval_can_be_forked(server: Server) {
     server.define_echo("pay", json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
     let rules = calls_then(json!([{ "name": "pay", "arguments": {} }]), "Done.");
     server.define_agent("a", rules, json!({ "toolRefs": ["pay"] })).await;
@@ -230,7 +230,7 @@ async fn state_after_an_entry_has_messages_tools_budget_and_open_calls(server: S
         (&writing["openCalls"][0]["state"], &writing["openCalls"][0]["callId"]),
         (&json!("running"), &intent["callId"])
     );
-    // Messages are returned in parts, the last ones first.
+    // Messages are returned in pages, latest messages first.
     let all = last["messages"].as_array().unwrap();
     let tail = server.get(&format!("runs/{run}/state?limit=2")).await.expect(200);
     assert_eq!(tail["messages"].as_array().unwrap(), &all[all.len() - 2..]);
@@ -282,7 +282,7 @@ async fn comparison_names_the_first_entry_that_differs(server: Server) {
     let divergence = &diff["firstDivergence"];
     assert_eq!((&divergence["n"], &divergence["kind"]), (&at, &json!("call_ended")), "{diff}");
     assert_eq!(divergence["differences"][0]["field"], "/envelope/output/at", "{diff}");
-    // A field of an output is compared even if it has the name of a timestamp.
+    // A field of an output is compared even if a timestamp field has the same name.
     let fields = diff["differences"].as_array().unwrap().iter().map(|one| one["field"].as_str().unwrap());
     assert!(fields.into_iter().any(|field| field.ends_with("/output/at")), "{diff}");
     let page = server.get(&format!("{path}?from=1&limit=2")).await.expect(200);
@@ -361,7 +361,7 @@ async fn run_lists_are_filtered_by_time_principal_tool_cost_and_text(server: Ser
     assert_ne!(rest["items"][0]["id"], first["items"][0]["id"]);
 }
 
-async fn parts_of_a_run_are_visible_to_those_who_may_read_the_run(server: Server) {
+async fn parts_of_a_run_are_visible_only_to_principals_that_may_read_the_run(server: Server) {
     server.define_agent("a", json!([{ "reply": { "text": "Hi." } }]), json!({})).await;
     let (one, two) = (server.member("one").await, server.member("two").await);
     let run = one.run("a", "go").await;

@@ -341,7 +341,7 @@ async fn structured_answer_that_violates_its_schema_is_returned_to_the_model(ser
     assert_eq!(server.run("text", "go").await.get("outputContext"), None);
 }
 
-/// A schema that checks an object with about 2^40 steps.
+/// A schema that needs about 2^40 steps to check an object.
 fn expensive_schema() -> Value {
     let mut definitions = json!({ "d0": { "type": "object" } });
     for level in 1..=40 {

@@ -6,7 +6,7 @@ use crate::harness::{Server, calls_then, envelopes};
 
 crate::on_sqlite!(
     model_sees_the_behavior_hints_of_a_tool_in_its_description,
-    usage_notes_are_placed_in_the_system_prompt_if_the_agent_says_so,
+    usage_notes_are_placed_in_the_system_prompt_if_the_agent_definition_requires_it,
     messages_of_a_successful_call_reach_the_model_and_the_envelope,
     message_mapping_that_does_not_parse_is_rejected
 );
@@ -56,13 +56,13 @@ async fn model_sees_the_behavior_hints_of_a_tool_in_its_description(server: Serv
         "pay\n\nHints: has side effects; idempotent; slow (over 5 s); high cost; a person must confirm each call.";
     let expected = json!({ "pay": pay, "plain": "plain", "quick": "quick\n\nHints: fast (under 100 ms); free." });
     assert_eq!(descriptions, expected);
-    // MCP clients get the hints that the protocol has.
+    // MCP clients get only the hints that the MCP protocol defines.
     let exported = server.get("tools/pay/export/mcp").await.expect(200);
     assert_eq!(exported["annotations"]["destructiveHint"], true);
     assert_eq!(exported["annotations"]["idempotentHint"], true);
 }
 
-async fn usage_notes_are_placed_in_the_system_prompt_if_the_agent_says_so(server: Server) {
+async fn usage_notes_are_placed_in_the_system_prompt_if_the_agent_definition_requires_it(server: Server) {
     let notes = json!({ "longDescription": "Look twice.", "costHint": "low" });
     server.define_echo("look", notes).await;
     server.define_echo("plain", json!({})).await;

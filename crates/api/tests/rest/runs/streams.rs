@@ -278,7 +278,7 @@ async fn revoked_key_ends_its_event_streams(server: Server) {
 
 async fn expired_key_ends_its_event_streams(server: Server) {
     define_agent_with_approval(&server, json!([pay_call(1)])).await;
-    // Long enough to start the run with this key.
+    // The key is valid long enough to start the run.
     let expires_at = SystemClock.now().saturating_add(Duration::from_secs(8));
     let ada = server.with_key(&server.issue_key(json!({ "principal": "ada", "expiresAt": expires_at })).await);
     let mut started = ada.start_stream("a", "go").await;
