@@ -91,7 +91,7 @@ fn selectors_that_visit_too_many_nodes_are_rejected() {
         let error = path.query(document).expect_err(selector).to_string();
         assert!(error.contains("at most 20000000 steps") || error.contains("select less"), "{error}");
     }
-    // A filter that only asks whether a node exists ends at the first one.
+    // A filter that only tests whether a node exists stops at the first node.
     assert_eq!(JsonPath::parse("$[?$[?$.*]]").unwrap().query(&wide).unwrap().len(), 20_000);
 }
 
@@ -100,7 +100,7 @@ fn steps(selector: &str, document: &Value) -> u64 {
     let path = JsonPath::parse(selector).unwrap();
     let is_enough = |steps: &u64| within(*steps, || path.query(document)).is_ok();
     let most = (0..40).map(|power| 1 << power).find(is_enough).unwrap();
-    // The exact number, by bisection.
+    // A bisection finds the exact number of steps.
     let (mut low, mut high) = (most / 2, most);
     while low + 1 < high {
         let middle = low.midpoint(high);
@@ -139,7 +139,7 @@ fn regex_search_charges_steps_for_the_length_of_the_text() {
 }
 
 #[test]
-fn selector_of_at_most_one_node_is_singular() {
+fn selector_that_can_match_at_most_one_node_is_singular() {
     for singular in
         ["$", "$.a", "$ .a [0]", "$['a b']", "$[\"a']\"].b", "$['it\\'s']", "$.a[-1].ü", "$[ 'a' ]", "$['?']"]
     {

@@ -112,8 +112,8 @@ impl<'v> Evaluator<'v, '_> {
         from: &Value,
         to: fn(&Value) -> Option<Value>,
     ) -> EvalResult<CowValue<'v>> {
-        // A text that is longer than this is not converted, because parsing it would take far more time than
-        // `charge_scan` charges for it.
+        // A longer text is not converted, because parsing it would take far more time than `charge_scan` charges for
+        // it.
         let short_enough = from.as_str().is_none_or(|text| text.len() <= MAX_CONVERTED_LENGTH);
         self.charge_scan(offset, from.as_str().map_or(0, str::len))?;
         short_enough.then(|| to(from)).flatten().map(Cow::Owned).ok_or_else(|| {

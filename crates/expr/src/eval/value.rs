@@ -55,7 +55,7 @@ pub(super) fn object_key(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether `size` applies to a value.
+/// Whether the function `size` accepts a value.
 pub(super) fn has_size(value: &Value) -> bool {
     matches!(value, Value::String(_) | Value::Array(_) | Value::Object(_))
 }

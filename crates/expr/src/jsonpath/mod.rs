@@ -162,7 +162,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// An expression whose value is one JSON value or nothing.
+/// An expression whose result is one JSON value or no value.
 #[derive(Debug, Clone)]
 enum Operand {
     Literal(Value),
@@ -170,7 +170,7 @@ enum Operand {
     Node(Query),
     Length(Box<Operand>),
     Count(Query),
-    /// The only node of a query.
+    /// The node of a query that selects exactly one node; no value for any other number of nodes.
     OnlyNode(Query),
 }
 
@@ -185,7 +185,7 @@ struct PatternTest {
 
 #[derive(Debug, Clone)]
 enum Pattern {
-    /// A literal; `None` if it is not a valid pattern, which matches nothing.
+    /// A literal pattern. `None` if it is invalid: an invalid pattern matches nothing.
     Compiled(Option<CompiledPattern>),
     /// A pattern from the document.
     Computed(Operand),
@@ -199,7 +199,7 @@ struct CompiledPattern {
 }
 
 impl CompiledPattern {
-    /// The maximum size of a compiled pattern, in bytes, whose work is one step for each byte.
+    /// The maximum size, in bytes, of a compiled pattern that costs only one step for each byte of text.
     const SMALL: usize = 16 << 10;
     /// The maximum size of a compiled pattern, in bytes.
     const MAX: usize = 256 << 10;

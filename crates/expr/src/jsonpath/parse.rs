@@ -7,7 +7,7 @@ use super::{Comparison, CompiledPattern, Condition, Operand, Pattern, PatternTes
 /// The maximum nesting of brackets.
 const MAX_NESTING: usize = 32;
 
-/// The largest index: integers that every JSON implementation represents exactly.
+/// The largest index. Every JSON implementation represents integers up to this value exactly.
 const MAX_INDEX: i64 = (1 << 53) - 1;
 
 const COMPARISONS: [(&str, Comparison); 6] = [
@@ -39,7 +39,7 @@ pub(super) struct Invalid {
     pub offset: usize,
 }
 
-/// What a filter expression consists of, before it is known how it is used.
+/// A part of a filter expression. The parser does not know yet how the part is used.
 enum Term {
     Literal(Value),
     Query(Query),

@@ -9,9 +9,9 @@ use toolwright_budget::{charge, charge_nested};
 
 use super::{Comparison, CompiledPattern, Condition, Operand, Pattern, PatternTest, Query, Segment, Selector};
 
-/// How many patterns from the document are kept compiled during a query.
+/// The maximum number of compiled patterns from the document that a query caches.
 const KEPT_PATTERNS: usize = 16;
-/// The work to compile a pattern from the document, for each byte.
+/// The work to compile a pattern from the document, for each byte of the pattern.
 const COMPILE_STEPS: u64 = 500;
 /// How many bytes of text are compared in one step.
 const BYTES_PER_STEP: usize = 64;
@@ -29,7 +29,7 @@ pub(super) fn select<'v>(segments: &[Segment], root: &'v Value) -> Vec<&'v Value
 
 struct Evaluation<'v> {
     root: &'v Value,
-    /// The patterns from the document that were compiled last.
+    /// A cache of the patterns from the document that were compiled last.
     patterns: RefCell<Vec<(String, bool, Option<CompiledPattern>)>>,
 }
 
@@ -101,7 +101,7 @@ impl<'v> Evaluation<'v> {
         }
     }
 
-    /// Returns the number of nodes of a query, and the first of them. Stops after `enough` nodes.
+    /// Returns the number of nodes that a query selects, and the first of them. Stops after `enough` nodes.
     fn nodes(&self, query: &Query, current: &'v Value, enough: u64) -> (u64, Option<&'v Value>) {
         let (mut count, mut first) = (0, None);
         let start = if query.from_root { self.root } else { current };

@@ -79,7 +79,7 @@ impl Template {
         self.render_within(scope, EvalLimits::default(), escape)
     }
 
-    /// [`render`](Template::render) within `limits`.
+    /// Like [`render`](Template::render), but within `limits`.
     pub fn render_within(
         &self,
         scope: &Scope<'_>,

@@ -46,7 +46,7 @@ impl ValueTemplate {
         self.render_within(scope, EvalLimits::default())
     }
 
-    /// [`render`](ValueTemplate::render) within `limits`.
+    /// Like [`render`](ValueTemplate::render), but within `limits`.
     pub fn render_within(&self, scope: &Scope<'_>, limits: EvalLimits) -> Result<Evaluation, EvalError> {
         let mut context = EvalContext::new(limits);
         let value = render(&self.root, scope, &mut context, &mut Pointer::default())?;
