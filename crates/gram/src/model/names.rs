@@ -39,7 +39,7 @@ struct Definition {
 enum Kind {
     Pattern,
     Node,
-    /// An arrow, with the identities of its left and its right node.
+    /// An arrow, with the identities of its left node and its right node.
     Relation(String, String),
 }
 

@@ -8,7 +8,7 @@ use super::filter::PatternFilter;
 use super::graph::{Graph, ItemId};
 use super::{Condition, Link, Query};
 
-/// Generates nodes, relations and brackets. They use only a few names, so that they refer to the same items.
+/// Generates nodes, relations and brackets. They use only a few names, so that several of them refer to the same item.
 fn texts() -> impl Strategy<Value = String> {
     let node = "\\(:[AB]\\)|\\([a-d]\\)|\\([a-d]:[AB]\\)";
     let relation = "\\([a-d]\\)-(\\[:[RS]\\]-)?>\\([a-d]\\)"

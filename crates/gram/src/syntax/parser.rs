@@ -286,7 +286,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Skips tokens up to one of `targets`, or up to a token with which an enclosing pattern can continue.
+    /// Skips tokens up to one of `targets`, or up to a token that can continue an enclosing pattern.
     pub(super) fn skip_to(&mut self, targets: &[K]) {
         loop {
             let kind = self.kind();
