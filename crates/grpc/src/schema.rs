@@ -105,7 +105,8 @@ impl SchemaBuilder {
             Kind::Double | Kind::Float => json!({ "type": ["number", "string"] }),
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => json!({ "type": "integer" }),
             Kind::Uint32 | Kind::Fixed32 => json!({ "type": "integer", "minimum": 0 }),
-            // The JSON mapping writes 64-bit integers as strings, because most JSON parsers lose precision.
+            // The JSON mapping writes 64-bit integers as strings, because many JSON parsers cannot represent them
+            // exactly.
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 | Kind::Uint64 | Kind::Fixed64 => {
                 json!({ "type": ["string", "integer"] })
             }

@@ -28,7 +28,7 @@ pub(crate) fn to_failure(status: &Status) -> ToolFailure {
     let message =
         if status.message().is_empty() { format!("the server returned {name}") } else { status.message().into() };
     let error = ToolError::new(code, message).reason("grpc_status").detail("grpc_status", name);
-    // After these codes, the same call may succeed later.
+    // A call that failed with one of these codes may succeed later.
     let retryable = matches!(status.code(), Code::Unavailable | Code::ResourceExhausted | Code::Aborted);
     ToolFailure { retryable, ..ToolFailure::from(error) }
 }
