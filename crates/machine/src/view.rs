@@ -210,7 +210,7 @@ impl From<ErrorCode> for ToolResultStatus {
             ErrorCode::ValidationError => ToolResultStatus::ValidationError,
             ErrorCode::Timeout => ToolResultStatus::Timeout,
             ErrorCode::PolicyDenied => ToolResultStatus::PermissionDenied,
-            // A secret that is missing or that the upstream rejected is not a decision about the caller.
+            // A missing or rejected secret does not mean that the caller lacks a permission.
             ErrorCode::AuthRequired
             | ErrorCode::RateLimit
             | ErrorCode::ProviderError

@@ -192,7 +192,7 @@ impl EventKind {
         EventKind::Recovered { call_id: None }
     }
 
-    /// Creates the event for the end of a call. It has no tokens, no tool calls of a child run, and no found tools.
+    /// Creates the event for the end of a call that used no tokens, had no child run and found no tools.
     pub fn call_ended(envelope: ToolEnvelope) -> Self {
         EventKind::CallEnded {
             envelope: Box::new(envelope),

@@ -34,7 +34,8 @@ pub enum WriteOutcome {
 
 impl AgentRun {
     /// The writes whose outcome this event determines. The run accepts the event and has not applied it yet.
-    /// `is_external` returns whether the tool of this name writes to the outside world itself: a delegate does not.
+    /// `is_external` returns whether the tool of this name writes to the outside world itself. A delegate does not: its
+    /// child run makes the writes.
     pub fn writes_determined_by(&self, event: &Event, is_external: impl Fn(&str) -> bool) -> Vec<ExternalWrite> {
         let calls = self.batch().into_iter().flat_map(|batch| &batch.calls);
         let started: Vec<&Call> = calls.filter(|call| is_started_write(call) && is_external(&call.name)).collect();
@@ -59,8 +60,8 @@ impl AgentRun {
         writes
     }
 
-    /// Adds the writes that the event closes in another way than by an envelope of their tool. Any event can end the run
-    /// and so close all calls. Therefore the event is applied to a copy of the run.
+    /// Adds the writes that the event closes without an envelope of their tool. Any event can end the run and so close
+    /// all calls. Therefore the event is applied to a copy of the run.
     fn collect_closed(&self, event: &Event, started: &[&Call], writes: &mut Vec<ExternalWrite>) {
         let mut after = self.clone();
         if after.apply(event.clone()).is_err() {
@@ -78,7 +79,8 @@ impl AgentRun {
             };
             writes.extend(self.write(call, envelope.clone(), outcome));
         }
-        // A person decides about a write whose outcome is unknown. Until then it is not closed.
+        // A write also gets the outcome `Unknown` if the event starts to wait for a person's decision about it. The
+        // decision closes the call later.
         let waiting = after.batch().into_iter().flat_map(|batch| &batch.calls).filter(|call| awaits_decision(call));
         for call in waiting {
             if find(started, &call.call_id).is_some_and(|before| !awaits_decision(before)) {

@@ -8,7 +8,7 @@ use toolwright_types::Timestamp;
 use super::call::{Call, CallState};
 use super::run::AgentRun;
 
-/// The state of a run, as far as a fork depends on it. The state has a short text, which is stored with each journal
+/// The part of a run's state that decides whether the run can be forked. A short text of it is stored with each journal
 /// entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkState {

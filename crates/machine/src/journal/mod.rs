@@ -172,7 +172,7 @@ impl RunStart {
         }
     }
 
-    /// Returns the correlation id of the run. The id of the run takes the place of an absent one.
+    /// Returns the correlation id of the run, or the id of the run if the correlation id is absent.
     pub fn correlation_id(&self) -> CorrelationId {
         self.correlation.clone().unwrap_or_else(|| CorrelationId::of_run(self.spec.run))
     }

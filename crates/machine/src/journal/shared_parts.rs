@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Shorter values stay in the entry, because a reference would be about as long.
+/// The minimum size of a shared part. A shorter value stays in the entry, because a reference would be about as long.
 const MIN_PART_BYTES: usize = 256;
 /// The field of an entry that maps JSON pointers to the hashes of shared parts.
 const PARTS_KEY: &str = "shared_parts";

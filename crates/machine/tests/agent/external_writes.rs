@@ -68,7 +68,7 @@ fn envelope_of_a_write_determines_its_outcome() {
 }
 
 #[test]
-fn read_and_write_of_a_delegate_have_no_effect() {
+fn reads_and_calls_to_delegates_are_not_external_writes() {
     for tool in ["search", "delete_deal"] {
         let (harness, running) = started(all_tools(), &[tool], |_| {});
         let event = EventKind::call_ended(envelope_of(&running[0], Ok(json!(1))));
@@ -130,7 +130,7 @@ fn end_of_a_run_makes_the_outcomes_of_its_running_writes_unknown() {
 }
 
 #[test]
-fn approver_of_a_write_is_named() {
+fn external_write_names_the_person_who_approved_it() {
     let mut harness = Harness::new(spec());
     harness.request_calls(vec![call("a", "pay", json!({ "n": 1 }))]);
     let id = harness.run.pending_approvals().remove(0).call_id;

@@ -1,4 +1,4 @@
-//! Tests where a run can be forked.
+//! Tests after which entries a run can be forked.
 
 use proptest::prelude::*;
 use toolwright_machine::AgentRun;

@@ -54,7 +54,7 @@ fn call_with_stronger_side_effects_than_the_policy_is_refused() {
 }
 
 #[test]
-fn no_delete_guardrail_refuses_deleting_tools() {
+fn no_delete_guardrail_refuses_tools_that_delete() {
     let mut harness = with_guardrail(json!({ "type": "no_delete" }));
     harness.request_calls(vec![call("a", "delete_deal", json!({})), call("b", "save", json!({}))]);
     assert_eq!(harness.results(), [denied("delete_deal", "no_delete")]);
