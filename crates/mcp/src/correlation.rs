@@ -1,5 +1,5 @@
-//! Sends and receives correlation ids over MCP, in the field `_meta` of a request. A header cannot carry them, because
-//! standard input and output have none.
+//! Sends and receives correlation ids over MCP, in the field `_meta` of a request. Headers are not used, because MCP
+//! over standard input and output has no headers.
 
 use rmcp::model::RequestMetaObject;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use toolwright_types::CorrelationId;
 /// The field of `_meta` with the correlation id.
 const META_KEY: &str = "toolwright/correlationId";
 
-/// Returns the correlation id of a request. An invalid one is ignored, as in the header of a REST request.
+/// Returns the correlation id of a request. An invalid id is ignored, as in the header of a REST request.
 pub(crate) fn from_meta(meta: &Map<String, Value>) -> Option<CorrelationId> {
     from_value(meta.get(META_KEY)?)
 }

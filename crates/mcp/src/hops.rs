@@ -1,4 +1,4 @@
-//! Stops calls that call themselves over MCP.
+//! Stops tools that call themselves over MCP.
 //!
 //! A tool of an MCP server may lead back to this server, for example if a server imports the tools of a second server,
 //! which imports the tools of the first. Each call therefore carries the number of Toolwright servers that it has passed
@@ -16,7 +16,8 @@ pub(crate) const DEPLOYMENT_META_KEY: &str = "toolwright/deployment";
 /// The maximum number of servers that a call passes through.
 pub(crate) const MAX_HOPS: u8 = 8;
 
-/// Returns the number of servers that a request has passed through. A request of another client has passed through none.
+/// Returns the number of servers that a request has passed through. A request of any other client has passed through no
+/// server.
 pub(crate) fn from_meta(meta: &Map<String, Value>) -> u8 {
     meta.get(META_KEY).map_or(0, from_value)
 }

@@ -1,5 +1,5 @@
-//! An HTTP client that limits what an MCP server answers. The client of rmcp limits events, but reads a JSON answer of any
-//! size.
+//! An HTTP client that limits the size of the answers of an MCP server. The client of rmcp limits the size of events,
+//! but reads a JSON answer of any size.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) type PostError = StreamableHttpError<reqwest::Error>;
 pub(crate) struct BoundedHttpClient(pub reqwest::Client);
 
 impl BoundedHttpClient {
-    /// Posts a message whose answer arrives elsewhere. Ignores the body of the response.
+    /// Posts a message whose answer arrives on the event stream. Ignores the body of the response.
     pub(super) async fn post_without_answer(
         &self,
         url: Url,
@@ -167,7 +167,7 @@ async fn answer(
     }
 }
 
-/// Interprets an answer with an error status. The text of the errors is that of rmcp.
+/// Converts an answer with an error status. The error texts are the same as those of rmcp.
 async fn rejection(
     response: Response,
     message: &ClientJsonRpcMessage,

@@ -1,4 +1,4 @@
-//! The connection to an MCP server that is a child process. Its messages are within the budget for foreign data.
+//! The connection to an MCP server that is a child process. The budget for foreign data limits its messages.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -85,7 +85,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
         let read = buffer.filled().get(before..).unwrap_or_default();
         let counted = self.count(read);
         if counted.is_err() {
-            // A reader that fails must not have read anything.
+            // A reader that returns an error must leave the buffer unchanged.
             buffer.set_filled(before);
         }
         Poll::Ready(counted.map_err(std::io::Error::other))

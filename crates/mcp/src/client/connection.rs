@@ -38,7 +38,7 @@ pub(super) struct Connection {
     opened_at: Instant,
     /// Redacts the secrets of the connection in logged errors.
     redactor: Redactor,
-    /// The process that the connection counts as, for its realm and its principal.
+    /// One unit of the process limits of the realm and of the principal. `None` if the server is not a child process.
     _shares: Option<[Share; 2]>,
 }
 
@@ -72,7 +72,7 @@ impl Connection {
         })
     }
 
-    /// Holds the shares until the connection is dropped.
+    /// Keeps the units of the process limits until the connection is dropped.
     pub(super) fn holding(self, shares: [Share; 2]) -> Self {
         Self { _shares: Some(shares), ..self }
     }

@@ -7,17 +7,17 @@ use toolwright_types::RefName;
 use super::SkippedMcpTool;
 use super::import::RemoteTool;
 
-/// Gives each tool of a server its name in the realm. Returns the tools that get none too, with the reason.
+/// Gives each tool of a server its name in the realm. Also returns the tools that get no name, with the reason.
 pub(super) fn assign_names(
     prefix: &str,
     described: Vec<RemoteTool>,
 ) -> (Vec<(RefName, RemoteTool)>, Vec<SkippedMcpTool>) {
     let with_names = described.into_iter().map(|tool| (local_name(prefix, &tool.name), tool));
-    // Tools whose name is kept come first, so that a changed name cannot take the name of another tool.
+    // Tools whose name does not change come first, so that no other tool can take their name.
     let (kept, changed): (Vec<_>, Vec<_>) =
         with_names.partition(|(name, tool)| name.strip_prefix(prefix) == Some(tool.name.as_str()));
     let (mut named, mut skipped) = (Vec::new(), Vec::new());
-    // The keys of the assigned names, with the names on the server.
+    // The keys of the assigned names. The value is the name of the tool on the server.
     let mut assigned: HashMap<String, String> = HashMap::new();
     for (ref_name, tool) in kept.into_iter().chain(changed) {
         let upstream = &tool.name;
@@ -39,8 +39,8 @@ pub(super) fn assign_names(
     (named, skipped)
 }
 
-/// Returns the prefix and the server's name as a `refName`. Legal characters are kept. Others become `_`, also a second
-/// `/`. At the start of a part, where `_` is not legal, they are removed.
+/// Converts the server's name of a tool to a `refName` with this prefix. Illegal characters become `_`, and so does a
+/// second `/`. Illegal characters at the start of a part are removed, because a part must not start with `_`.
 fn local_name(prefix: &str, name: &str) -> String {
     let mut local = prefix.to_owned();
     for c in name.chars() {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_whose_names_become_equal_are_skipped_except_the_one_whose_name_is_kept() {
+    fn if_names_become_equal_only_the_tool_with_the_unchanged_name_is_imported() {
         let tool = |name: &str| serde_json::from_value(json!({ "name": name, "fingerprint": "f" })).unwrap();
         let described = ["a/b", "a_b", "A_B", "ß"].map(tool).into();
         let (named, skipped) = assign_names("x/", described);

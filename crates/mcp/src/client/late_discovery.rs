@@ -9,12 +9,12 @@ use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcM
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
-/// A transport without answers to a `server/discover` that the client no longer waits for.
+/// A transport that drops the answer to `server/discover` if the client no longer waits for it.
 pub(super) struct WithoutLateDiscovery<T> {
     transport: T,
-    /// The pending `server/discover`.
+    /// The id of the pending `server/discover` request.
     discovery: Option<RequestId>,
-    /// The `server/discover` whose answer is dropped.
+    /// The id of the `server/discover` request whose answer is dropped.
     abandoned: Option<RequestId>,
 }
 

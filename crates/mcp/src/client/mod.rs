@@ -43,7 +43,7 @@ pub(crate) use stream_first::StreamFirstClient;
 use listing::IMPORT_CATEGORY;
 use pool::ConnectionPool;
 
-/// The reason of a call that was not made because too many commands run.
+/// The error reason of a call that was not made because too many commands are running.
 const PROCESS_LIMIT: &str = "process_limit";
 
 /// Options of the client.
@@ -52,7 +52,7 @@ pub struct ClientOptions {
     pub http: HttpClient,
     /// Whether the server of a provider may be a command that runs on this machine.
     pub stdio: bool,
-    /// The maximum numbers of such commands that run at once.
+    /// The maximum numbers of such commands that may run at the same time.
     pub process_limits: ProcessLimits,
     /// The user that runs the commands. `None` is the user of this server. Only root can set another user.
     pub command_user: Option<CommandUser>,
@@ -70,9 +70,9 @@ pub struct CommandUser {
 /// The maximum numbers of running commands.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessLimits {
-    /// Of one realm.
+    /// The maximum for one realm.
     pub per_realm: usize,
-    /// Of one principal. A command counts for the principal whose call started it.
+    /// The maximum for one principal. A command counts for the principal whose call started it.
     pub per_principal: usize,
 }
 
@@ -84,7 +84,7 @@ struct Inner {
     http: HttpClient,
     stdio: bool,
     command_user: Option<CommandUser>,
-    /// The commands of each realm and of each principal.
+    /// The process limits of realms and of principals.
     processes: (Shares, Shares),
     pool: ConnectionPool,
     /// Notified when a server reports that its tools changed.

@@ -81,7 +81,7 @@ impl Slot {
                 Ok(connection)
             }
             Err(failure) => {
-                // A process that was not started because of a limit says nothing about the server.
+                // A reached process limit is not a failure of the server, so it causes no backoff.
                 if failure.error.details.as_ref().and_then(|details| details.get("reason")?.as_str())
                     != Some(PROCESS_LIMIT)
                 {
@@ -106,7 +106,7 @@ impl Failures {
         self.last_at = Some(Instant::now());
     }
 
-    /// Returns the time that the next attempt must still wait. `None` if it need not wait. The first retry never waits.
+    /// Returns how long the next attempt must still wait, or `None` if it may start now. The first retry never waits.
     fn backoff(&self) -> Option<Duration> {
         let full = RETRY_DELAYS.delay(self.consecutive.checked_sub(2)?);
         let left = full.saturating_sub(self.last_at?.elapsed());

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn secret_that_two_reads_return_in_parts_is_redacted() {
+    async fn secret_that_is_split_across_two_reads_is_redacted() {
         for buffer in 1..30 {
             let logged = lines("first\n\ntoken=s3cret-of-the-test.\nlast", buffer).await;
             assert_eq!(logged, ["first", "", "token=[redacted].", "last"], "{buffer}");

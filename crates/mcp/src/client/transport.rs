@@ -109,7 +109,7 @@ impl Client {
         command.args(arguments(&config.args, attempt)).env_clear();
         command.envs(INHERITED_ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         if let Some(CommandUser { uid, gid }) = self.0.command_user {
-            // The home directory belongs to the user of this server.
+            // `HOME` is the home directory of this server's user, and not of the command's user.
             command.uid(uid).gid(gid).env_remove("HOME");
         }
         command.envs(&config.env);
@@ -140,7 +140,7 @@ impl Client {
             .holding(shares))
     }
 
-    /// Reserves a process for the realm and the principal of an attempt.
+    /// Acquires one unit of the process limits of the realm and of the principal of an attempt.
     fn process_shares(&self, attempt: &Attempt<'_>) -> Result<[Share; 2], ToolFailure> {
         let (realms, principals) = &self.0.processes;
         let limited = |owner: &str, limit: usize, setting: &str| {

@@ -99,8 +99,8 @@ pub(super) enum ConsentDecision {
 }
 
 impl Server {
-    /// Requests consent to a call. A change of a definition behind the call makes the decision void. A repeated request
-    /// then gets the question again; while a request is pending, the call is denied.
+    /// Requests consent to a call. If a definition behind the call changes, the decision is void. Then a client without
+    /// a session gets the question again, and the call of a client with a session is denied.
     pub(super) async fn consent_to_call(
         &self,
         session: &Session,

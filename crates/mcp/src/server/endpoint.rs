@@ -50,7 +50,7 @@ pub struct HostPolicy {
 }
 
 impl HostPolicy {
-    /// Allows the names and origins of this machine.
+    /// Allows the loopback names and origins.
     pub fn loopback() -> Self {
         let hosts = ["localhost", "127.0.0.1", "[::1]"];
         let origins = hosts.iter().flat_map(|host| [format!("http://{host}:*"), format!("https://{host}:*")]);
@@ -159,8 +159,8 @@ impl Endpoint {
         }
     }
 
-    /// Opens an MCP session, if the principal may have another one. This is a task of its own: if the client
-    /// disconnects meanwhile, the session is open and must be counted.
+    /// Opens an MCP session, if the principal may have another one. A separate task opens the session, so that the
+    /// session is counted even if the client disconnects meanwhile.
     async fn open_session(&self, session: Session, request: Request<Bytes>) -> McpResponse {
         let (sender, response) = tokio::sync::oneshot::channel();
         let endpoint = self.clone();

@@ -13,7 +13,7 @@ const MAX_TEXT_CHARS: usize = 200;
 /// The maximum number of keys and list items that are shown.
 const MAX_VALUES: usize = 200;
 
-/// The input has more values than a person can be shown.
+/// The input has too many values to show them to a person.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the input has {count} keys and list items, and at most {MAX_VALUES} can be shown to the user")]
 pub(super) struct TooManyValues {
@@ -89,13 +89,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_input_is_shown_as_it_is() {
+    fn short_input_is_shown_unchanged() {
         let input = json!({ "deal": 7, "tags": ["a", null], "to": { "name": "Ada \"A\"" } });
         assert_eq!(shown_input(&input), Ok(input.to_string()));
     }
 
     #[test]
-    fn every_key_is_shown_after_and_inside_long_texts() {
+    fn every_key_is_shown_even_if_other_texts_are_shortened() {
         let long = "x".repeat(5000);
         let input = json!({ "a": long, "b": { "c": [long, 1] }, (long.as_str()): true, "z": "delete everything" });
         let shown = shown_input(&input).unwrap();
