@@ -211,7 +211,7 @@ impl Agents {
         let mut compensated = compensated.clone();
         let runs: HashSet<RunId> = writes.calls.iter().map(|write| write.start.spec.run).collect();
         for made_by in runs {
-            // If a call was undone alone, or with its child run, the stored effect of the call says so.
+            // The stored effects also show the calls that were undone one by one or with their child run.
             let undone = self.0.runs.undone_calls(session, made_by).await?;
             compensated.extend(undone.into_iter().map(|call_id| (made_by.to_string(), call_id.to_string())));
         }
