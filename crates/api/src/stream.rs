@@ -20,7 +20,7 @@ pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Returns the events of a run as a response, until the run ends, the key of the request is rejected, or the server
 /// stops. Only the end of the run sends a final event. In the other cases the client must connect again, and the
-/// response to that request tells the reason.
+/// response to that request contains the reason.
 pub(crate) fn events(
     watch: RunWatch,
     run: String,

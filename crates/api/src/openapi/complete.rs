@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_added_only_to_a_schema_that_restricts_the_type_and_forbids_null() {
+    fn null_is_added_only_to_schemas_that_do_not_allow_null_yet() {
         let reference = json!({ "$ref": "#/components/schemas/X" });
         for (before, after) in [
             (json!({ "type": "string" }), json!({ "type": ["string", "null"] })),

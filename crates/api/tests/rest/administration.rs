@@ -38,7 +38,7 @@ async fn models_have_prices_with_source_and_date(server: Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prices_of_the_operator_and_of_a_realm_name_their_source() {
+async fn operator_prices_and_realm_prices_show_their_source() {
     let deployment = Deployment::new(Storage::Sqlite).await;
     let list = r#"{"version": 1, "asOf": "2026-02-03", "models": {"own": {"input": 1, "output": 2}},
         "realms": {"sales": {"gpt-4o": {"input": 3, "output": 4}}}}"#;

@@ -83,7 +83,7 @@ with_orders_api!(
     query_of_api_records_reports_the_error_of_the_list_tool,
     query_of_api_records_requires_permission_to_call_the_list_tool,
     list_tool_output_without_records_is_an_upstream_failure,
-    writing_tool_is_never_called_to_list_records,
+    tool_that_writes_is_never_called_to_list_records,
     query_fails_if_the_list_tool_of_the_type_queries_the_same_type,
     type_with_an_invalid_list_or_get_tool_is_rejected,
 );
@@ -235,7 +235,7 @@ async fn list_tool_output_without_records_is_an_upstream_failure(server: Server,
     assert!(problem["detail"].as_str().unwrap().contains("maxOutputBytes"), "{problem}");
 }
 
-async fn writing_tool_is_never_called_to_list_records(server: Server, api: Arc<Handle>) {
+async fn tool_that_writes_is_never_called_to_list_records(server: Server, api: Arc<Handle>) {
     let problem = server
         .put("types/Order", order_type(json!({ "list": "orders/create" })))
         .await

@@ -8,7 +8,7 @@ use crate::harness::{Deployment, Response, Server, Storage, calls_then, envelope
 use crate::mcp_imports::{define_peer, import, with_peer};
 
 crate::on_sqlite!(
-    correlation_id_of_a_request_is_in_the_response_the_run_and_the_http_request,
+    correlation_id_of_a_request_is_in_the_response_and_the_run_and_the_upstream_request,
     request_id_replaces_an_absent_or_invalid_correlation_id,
     tool_definition_can_override_the_id_headers,
     child_run_and_nested_call_inherit_the_correlation_id,
@@ -27,8 +27,8 @@ async fn post_with(server: &Server, headers: &[(&str, &str)], path: &str, body: 
     server.send(request).await
 }
 
-/// Defines the tool `show`, which returns the headers that the upstream received. It writes, so that its run is listed
-/// when the call ends.
+/// Defines the tool `show`, which returns the headers that the upstream received. It is declared as a write, because
+/// only the run of a write is already listed when the call ends.
 async fn define_show(server: &Server, more: Value) -> toolwright_testkit::faults::Handle {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let tool = merge(json!({ "sideEffects": "writes", "outputJsonSchema": {} }), more);
@@ -42,7 +42,7 @@ async fn last_run(server: &Server) -> Value {
     server.get(&format!("runs/{id}")).await.expect(200)
 }
 
-async fn correlation_id_of_a_request_is_in_the_response_the_run_and_the_http_request(server: Server) {
+async fn correlation_id_of_a_request_is_in_the_response_and_the_run_and_the_upstream_request(server: Server) {
     let faults = define_show(&server, json!({})).await;
     let ids = [(CORRELATION, "order-7"), ("x-request-id", "req-1")];
     let response = post_with(&server, &ids, "tools/show/execute", json!({ "input": {} })).await;

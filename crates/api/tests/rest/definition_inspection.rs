@@ -10,8 +10,8 @@ crate::on_both_databases!(
     readiness_names_the_secret_with_its_scope_and_remedy,
     readiness_reports_problems_of_life_cycle_provider_and_sandbox,
     provider_readiness_uses_the_last_connection_test_or_runs_a_new_one_on_request,
-    uses_list_the_definitions_that_use_a_tool_and_how_they_use_it,
-    revisions_list_every_write_and_a_diff_names_the_changed_fields,
+    list_of_uses_shows_which_definitions_use_a_tool_and_how,
+    every_write_is_a_revision_and_a_diff_names_the_changed_fields,
     cost_estimate_names_the_binding_limit_and_unknown_prices,
     reach_graph_leads_from_agents_to_tools_providers_and_data
 );
@@ -151,7 +151,7 @@ async fn changed_mcp_tool_is_not_ready_until_the_change_is_accepted(server: Serv
     .await;
 }
 
-async fn uses_list_the_definitions_that_use_a_tool_and_how_they_use_it(server: Server) {
+async fn list_of_uses_shows_which_definitions_use_a_tool_and_how(server: Server) {
     let tool = json!({ "category": "crm.deals", "tags": ["crm"] });
     server.define_echo("t", tool).await;
     server.define_echo("other", json!({})).await;
@@ -192,7 +192,7 @@ async fn uses_list_the_definitions_that_use_a_tool_and_how_they_use_it(server: S
     assert_eq!(server.get("tools/calculator/uses").await.expect(200)["agents"], json!([]), "a built-in tool");
 }
 
-async fn revisions_list_every_write_and_a_diff_names_the_changed_fields(server: Server) {
+async fn every_write_is_a_revision_and_a_diff_names_the_changed_fields(server: Server) {
     server.define_agent("a", calls_then(json!([]), "x"), json!({ "description": "one", "toolTags": ["x"] })).await;
     server.patch("agents/a", json!({ "description": "two", "toolTags": null })).await.expect(200);
     let second = json!({ "refName": "a", "version": "2.0.0", "description": "two", "llmConfig": scripted_model(calls_then(json!([]), "x")) });

@@ -8,7 +8,7 @@ use crate::harness::{Server, merge, scripted_model};
 crate::on_both_databases!(
     tool_can_be_created_read_replaced_and_removed,
     tool_keeps_all_its_versions,
-    definitions_without_versions_list_their_revisions,
+    versions_route_lists_revisions_for_definitions_without_versions,
     patch_changes_only_the_given_fields,
     write_with_a_stale_revision_is_rejected,
     tool_list_is_paged_sorted_and_filtered,
@@ -42,7 +42,7 @@ async fn tool_can_be_created_read_replaced_and_removed(server: Server) {
     server.post("tools", json!({ "refName": "crm/find", "toolType": "FUNCTION" })).await.expect(201);
 }
 
-async fn definitions_without_versions_list_their_revisions(server: Server) {
+async fn versions_route_lists_revisions_for_definitions_without_versions(server: Server) {
     for (collection, body, field) in [
         ("tool-providers", json!({ "refName": "p", "baseUrl": "https://example.com" }), "description"),
         ("prompt-fragments", json!({ "refName": "p", "content": "Be kind." }), "content"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::{Server, calls_then, merge};
 
 crate::on_both_databases!(approval_of_a_delegate_is_shown_by_its_callers_and_the_decision_resumes_them);
-crate::on_sqlite!(each_wait_of_a_delegate_is_an_event_of_its_caller);
+crate::on_sqlite!(each_wait_of_a_delegate_is_an_event_in_the_stream_of_its_caller);
 
 fn pay(amount: u32) -> Value {
     json!({ "name": "pay", "arguments": { "amount": amount } })
@@ -67,7 +67,7 @@ async fn approval_of_a_delegate_is_shown_by_its_callers_and_the_decision_resumes
     }
 }
 
-async fn each_wait_of_a_delegate_is_an_event_of_its_caller(server: Server) {
+async fn each_wait_of_a_delegate_is_an_event_in_the_stream_of_its_caller(server: Server) {
     define_clerk(&server).await;
     define_caller(&server, "boss", "clerk", json!({})).await;
     define_caller(&server, "chief", "boss", json!({})).await;

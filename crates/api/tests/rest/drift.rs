@@ -6,7 +6,7 @@ use crate::harness::Server;
 
 crate::on_both_databases!(
     repeated_output_mismatch_is_one_drift_finding_with_a_count,
-    second_import_of_a_changed_api_records_a_drift_finding,
+    second_import_of_a_changed_api_creates_a_drift_finding,
     drift_findings_are_paged_and_accepted_only_with_write_permission,
 );
 
@@ -55,7 +55,7 @@ async fn repeated_output_mismatch_is_one_drift_finding_with_a_count(server: Serv
     assert_eq!(once["differences"], json!([{ "path": "/output/id", "change": "missing" }]));
 }
 
-async fn second_import_of_a_changed_api_records_a_drift_finding(server: Server) {
+async fn second_import_of_a_changed_api_creates_a_drift_finding(server: Server) {
     let document = |properties: Value| {
         let answer = json!({ "200": { "content": { "application/json": { "schema": { "type": "object", "properties": properties } } } } });
         json!({ "openapi": "3.0.3", "info": { "title": "Shop" }, "servers": [{ "url": "https://s.example.com" }], "paths": { "/pets": { "get": { "operationId": "list", "responses": answer } } } })

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{Response, Server, calls_then, envelopes};
 
 crate::on_both_databases!(
-    applied_gram_text_creates_updates_and_keeps_definitions,
+    applying_a_gram_text_writes_only_new_and_changed_definitions,
     gram_text_with_one_invalid_definition_writes_nothing,
     gram_text_must_not_change_a_tool_that_other_agents_use,
     applying_a_definition_that_was_returned_as_gram_changes_nothing
@@ -64,7 +64,7 @@ async fn tool_from_gram_uses_the_default_of_its_parameter(server: Server) {
     assert_eq!(envelopes(&response)[0]["output"], "Hello, world! Nice to meet you.", "{response}");
 }
 
-async fn applied_gram_text_creates_updates_and_keeps_definitions(server: Server) {
+async fn applying_a_gram_text_writes_only_new_and_changed_definitions(server: Server) {
     let applied = apply(&server, GREETER).await.expect(200);
     assert_eq!(outcomes(&applied), ["agent greeter created", "tool sayHello created"]);
     assert_eq!(applied["dryRun"], false);

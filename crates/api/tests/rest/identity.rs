@@ -10,7 +10,7 @@ crate::on_both_databases!(
     tool_list_without_read_permission_is_empty_and_has_no_cursor,
     definitions_are_invisible_to_other_realms,
     secret_values_are_never_returned,
-    principal_has_a_limited_number_of_own_secrets
+    number_of_secrets_of_a_principal_is_limited
 );
 
 async fn request_without_a_valid_key_is_rejected_as_unauthenticated(server: Server) {
@@ -138,7 +138,7 @@ async fn tool_list_without_read_permission_is_empty_and_has_no_cursor(server: Se
     );
 }
 
-async fn principal_has_a_limited_number_of_own_secrets(server: Server) {
+async fn number_of_secrets_of_a_principal_is_limited(server: Server) {
     let guest = server.with_key(&server.issue_key(json!({ "principal": "guest", "roles": [] })).await);
     let put = async |server: &Server, name: &str, scope: &str| {
         server.post("secrets", json!({ "name": name, "scope": scope, "value": "12345678" })).await

@@ -6,13 +6,13 @@ use crate::harness::{Server, calls_then, envelopes, error_reasons};
 
 crate::on_both_databases!(
     pins_contain_the_envelope_that_their_selector_selects,
-    stale_pin_contains_the_last_success_of_the_same_agent_and_owner
+    stale_pin_contains_the_last_successful_call_of_the_same_agent_and_owner
 );
 crate::on_sqlite!(
     tools_selected_by_name_precede_those_selected_by_category_or_tag,
     tool_that_is_not_offered_to_the_model_can_be_found_and_called,
     agent_calls_the_tool_version_that_its_definition_requires,
-    pin_without_a_name_has_the_name_of_its_tool_and_result
+    default_name_of_a_pin_is_the_tool_name_with_the_suffix_result
 );
 
 async fn pins_contain_the_envelope_that_their_selector_selects(server: Server) {
@@ -66,7 +66,7 @@ async fn pins_contain_the_envelope_that_their_selector_selects(server: Server) {
     assert_eq!(envelopes(&response).len(), 5);
 }
 
-async fn pin_without_a_name_has_the_name_of_its_tool_and_result(server: Server) {
+async fn default_name_of_a_pin_is_the_tool_name_with_the_suffix_result(server: Server) {
     server.define_echo("look", json!({})).await;
     let pins = json!([{ "selector": { "tool": "look" } }, { "name": null, "selector": { "tool": "other" } }]);
     let rules = calls_then(json!([{ "name": "look", "arguments": { "n": 1 } }]), "Done.");
@@ -82,7 +82,7 @@ async fn pin_without_a_name_has_the_name_of_its_tool_and_result(server: Server) 
     assert_eq!(problem["errors"][0]["path"], "/pins/1/name", "{problem}");
 }
 
-async fn stale_pin_contains_the_last_success_of_the_same_agent_and_owner(server: Server) {
+async fn stale_pin_contains_the_last_successful_call_of_the_same_agent_and_owner(server: Server) {
     server.define_echo("look", json!({})).await;
     let rules = json!([
         { "when": { "user": "look", "turn": 0 }, "reply": { "toolCalls": [{ "name": "look", "arguments": { "at": "{{user}}" } }] } },

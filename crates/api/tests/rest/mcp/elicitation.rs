@@ -9,7 +9,7 @@ crate::on_sqlite!(
     call_that_requires_confirmation_fails_for_a_client_without_elicitation,
     confirmation_is_valid_for_one_call_and_one_use,
     confirmation_is_void_if_a_definition_behind_the_call_changes,
-    client_of_an_older_revision_confirms_during_the_call,
+    client_of_an_older_protocol_revision_confirms_during_the_call,
     approvals_of_an_agent_run_are_requested_from_the_mcp_client,
     confirmation_shows_every_field_or_is_not_requested
 );
@@ -88,7 +88,7 @@ async fn confirmation_is_void_if_a_definition_behind_the_call_changes(server: Se
     assert_eq!(error["details"]["reason"], "definition_changed", "{reply}");
 }
 
-async fn client_of_an_older_revision_confirms_during_the_call(server: Server) {
+async fn client_of_an_older_protocol_revision_confirms_during_the_call(server: Server) {
     server.define_echo("t_careful", json!({ "requiresConfirmation": true })).await;
     let session = Session::initialize(&server, json!({ "elicitation": {} })).await;
     for (choice, approved) in [("approve", true), ("deny", false)] {

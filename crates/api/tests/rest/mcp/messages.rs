@@ -7,7 +7,7 @@ use crate::harness::Server;
 
 crate::on_sqlite!(
     mcp_session_is_usable_only_by_its_creator,
-    client_of_an_older_revision_is_notified_of_changed_lists,
+    client_of_an_older_protocol_revision_is_notified_of_changed_lists,
     subscriber_is_notified_only_of_visible_changes,
     mcp_list_with_an_invalid_cursor_is_rejected,
     malformed_mcp_messages_are_answered_with_json_rpc_errors,
@@ -25,7 +25,7 @@ async fn mcp_session_is_usable_only_by_its_creator(server: Server) {
     assert_eq!(server.send(invented.request(&ping)).await.status, 404);
 }
 
-async fn client_of_an_older_revision_is_notified_of_changed_lists(server: Server) {
+async fn client_of_an_older_protocol_revision_is_notified_of_changed_lists(server: Server) {
     let session = Session::initialize(&server, json!({})).await;
     let mut notifications = session.listen().await;
     // The server detects a change by comparison with the list that it last returned, so the client first requests the

@@ -15,7 +15,7 @@ crate::on_both_databases!(
 crate::on_sqlite!(
     client_results_sent_to_an_unknown_agent_are_rejected,
     conversation_turn_has_its_tool_calls_as_an_array,
-    archived_conversation_does_not_accept_a_message_unless_it_becomes_active,
+    archived_conversation_accepts_messages_only_after_it_becomes_active,
 );
 
 async fn ended_run_writes_its_conversation_turns_once(server: Server) {
@@ -83,7 +83,7 @@ async fn conversation_turn_has_its_tool_calls_as_an_array(server: Server) {
     assert!(conversation["turns"][1]["toolCalls"].is_array(), "{}", conversation["turns"][1]);
 }
 
-async fn archived_conversation_does_not_accept_a_message_unless_it_becomes_active(server: Server) {
+async fn archived_conversation_accepts_messages_only_after_it_becomes_active(server: Server) {
     server.define_agent("a", json!([{ "reply": { "text": "Fine." } }]), json!({})).await;
     let first = server.run("a", "hi").await;
     let path = format!("conversations/{}", str_field(&first, "conversationId"));
