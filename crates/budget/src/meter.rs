@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_stops_after_its_steps() {
+    fn operation_stops_when_its_steps_are_used_up() {
         assert_eq!(within(10_000, || charge_each(10_000)), Ok(10_000));
         assert_eq!(within(10_000, || charge_each(10_001)), Err(Stopped::Exhausted));
         assert_eq!(within(10, || charge(11)), Err(Stopped::Exhausted));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn outer_operation_continues_after_the_limit_of_an_inner_operation() {
+    fn outer_operation_continues_after_an_inner_operation_reached_its_limit() {
         let outer = within(10_000, || (within(100, || charge_each(u64::MAX)), charge_each(9_900)));
         assert_eq!(outer, Ok((Err(Stopped::Exhausted), 9_900)));
     }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owner_gets_its_share_again_after_it_returned_a_unit() {
+    fn owner_can_acquire_a_unit_again_after_returning_one() {
         let shares = Shares::new(2);
         let mut held: Vec<_> = (0..2).map(|_| shares.try_acquire("ada").unwrap()).collect();
         assert!(shares.try_acquire("ada").is_none());
