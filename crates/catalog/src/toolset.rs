@@ -269,7 +269,7 @@ pub(crate) fn offered_tool(tool: &CompiledTool) -> OfferedTool {
     }
 }
 
-/// Returns what a model should know about a tool besides its short description.
+/// Returns the usage notes, the behavior hints and the examples of a tool.
 fn usage_parts(definition: &ToolDefinition) -> impl Iterator<Item = String> {
     let notes = definition.long_description.clone().filter(|notes| notes != definition.description_or_name());
     let examples = definition.examples.iter().map(|example| {

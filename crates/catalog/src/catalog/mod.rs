@@ -151,8 +151,8 @@ impl Catalog {
         Ok(tools)
     }
 
-    /// Returns the agent that `name` refers to. It is a name or an id, such as `clerk`, optionally with a version
-    /// requirement, such as `clerk@^1.2`.
+    /// Returns the agent that `name` refers to. `name` is the name or the id of the agent, such as `clerk`, optionally
+    /// with a version requirement, such as `clerk@^1.2`.
     pub async fn agent(&self, realm: &RealmScope, name: &str) -> Result<Option<Arc<CompiledAgent>>, Unavailable> {
         let cache = self.0.cache.load_full();
         let key = (realm.realm, name.to_ascii_lowercase());

@@ -127,7 +127,7 @@ pub(super) fn refers_to<'a>(id: &'a str, tool: &'a ToolDefinition) -> impl Fn(&V
     move |reference| reference.name.eq_ignore_ascii_case(name) || (!id.is_empty() && reference.name == id)
 }
 
-/// Returns the other tools that a tool refers to, each with the way in which it uses them.
+/// Returns the other tools that a tool refers to, each with the way in which the tool uses it.
 pub(crate) fn referenced_tools(tool: &ToolDefinition) -> impl Iterator<Item = (&'static str, &str)> {
     let fallbacks = tool.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
     let fallbacks = fallbacks.map(|name| ("fallback", name));
