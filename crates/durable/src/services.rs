@@ -36,7 +36,7 @@ impl RunObject {
         self.advance(&ctx, TaskEvent::Wake).await
     }
 
-    /// Tells a run that a command with this id is in its inbox.
+    /// Informs a run that a command with this id is in its inbox.
     #[handler]
     async fn command(&self, ctx: ObjectContext<'_>, id: Json<String>) -> HandlerResult<()> {
         self.advance(&ctx, TaskEvent::Command(id.into_inner())).await
