@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn released_reserve_takes_no_space_until_it_is_restored() {
+    fn disk_reserve_takes_no_space_between_release_and_restore() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("reserve");
         for _ in 0..2 {

@@ -192,8 +192,8 @@ impl Logins {
             grant => grant?,
         };
         let now = self.clock.now();
-        // If the token was issued in the future, the clocks differ and its age is unknown. Then it does not count as
-        // new.
+        // If the token was issued in the future, the clocks differ and the age of the token is unknown. In that case
+        // the token does not count as new.
         let is_new = grant.issued_at <= now && now < grant.issued_at.saturating_add(MIN_REJECTED_AGE);
         if grant.refresh_token.is_none() || is_new {
             return Ok(());

@@ -47,7 +47,7 @@ pub struct ReadinessCheck {
 pub enum CheckStatus {
     /// Nothing to do.
     Ok,
-    /// Calls are possible, but someone should look at it.
+    /// Calls are possible, but the problem needs attention.
     Warning,
     /// Calls fail.
     Failed,

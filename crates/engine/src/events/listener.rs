@@ -107,7 +107,7 @@ impl EventListener {
         Some(())
     }
 
-    /// Continues with the next event of the tail, and tells the client that it has missed events.
+    /// Continues with the next event of the tail. Sends a reset to the client, because it has missed events.
     fn reset(&mut self) {
         let (_, messages, position) = self.tail.subscribe();
         (self.messages, self.last, self.live_after) = (messages, position, position);

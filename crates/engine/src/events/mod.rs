@@ -1,8 +1,8 @@
 //! The event stream of a realm: changes of runs, approvals, definitions and drift, for any number of listeners.
 //!
 //! Each realm with listeners has one [`Tail`] on this server. The tail reads new events from the store and broadcasts
-//! them, so the number of listeners does not change the number of queries. A listener that connects again first reads the
-//! events that it has missed from the store.
+//! them, so the number of listeners does not change the number of queries. A listener that connects again first reads
+//! the missed events from the store.
 
 mod listener;
 mod tail;
