@@ -172,7 +172,7 @@ fn selectors() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn selectors_select_the_same_nodes_as_the_reference(source in selectors(), value in documents()) {
+    fn selectors_select_the_same_nodes_as_the_reference_implementation(source in selectors(), value in documents()) {
         let (ours, reference) = (JsonPath::parse(&source), serde_json_path::JsonPath::parse(&source));
         prop_assert_eq!(ours.is_ok(), reference.is_ok(), "{}", source);
         if let (Ok(ours), Ok(reference)) = (ours, reference) {
