@@ -105,7 +105,7 @@ fn query_with_double_arrow_matches_paths_of_any_length() {
 }
 
 #[test]
-fn pattern_annotated_with_not_excludes_its_matches() {
+fn matches_of_a_pattern_annotated_with_not_are_excluded() {
     assert_matches("(a:Agent) @@not (a)-->()", &["boss"]);
     assert_matches("(a:Agent) @@not ()-->(a)", &["desk"]);
     assert_matches("(a:Agent) @@not (a {risk:: present})", &["clerk"]);
