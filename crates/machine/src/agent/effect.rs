@@ -37,8 +37,8 @@ pub enum Effect {
     },
     /// Execute a call; answered by `call_ended`, `handed_to_client` or `child_suspended`.
     RunCall(Box<CallToRun>),
-    /// Find out whether an interrupted write took effect. If it did, the answer is `call_ended`. If it did not, or
-    /// if this is unknown, the answer is `verified`.
+    /// Find out whether an interrupted write took effect. If it did, the answer is `call_ended`. If it did not, or if
+    /// the outcome is unknown, the answer is `verified`.
     VerifyCall {
         /// The call.
         call: Box<CallToRun>,
@@ -84,7 +84,7 @@ pub struct CallToRun {
     pub input: Value,
     /// The facts on which the machine decided that the call may run.
     pub facts: CallFacts,
-    /// Whether a person approved the call. Then the definitions behind [`CallFacts::closure_hash`] must be unchanged.
+    /// Whether a person approved the call. If so, the definitions behind [`CallFacts::closure_hash`] must be unchanged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approved: bool,
     /// Whether an earlier driver may already have executed the call.

@@ -67,8 +67,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call_id: Option<CallId>,
     },
-    /// The verify operation reported that a write did not take effect, or that this is unknown. If the write took
-    /// effect, `call_ended` is recorded instead.
+    /// The verify operation reported that a write did not take effect, or that the outcome is unknown. If the write
+    /// took effect, `call_ended` is recorded instead.
     Verified {
         /// The call.
         call_id: CallId,

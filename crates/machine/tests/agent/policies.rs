@@ -40,7 +40,7 @@ fn tool_names_in_the_allow_list_are_case_insensitive() {
 }
 
 #[test]
-fn call_with_stronger_side_effects_than_the_policy_is_refused() {
+fn call_with_stronger_side_effects_than_the_policy_allows_is_refused() {
     for (allowed, search, save) in
         [(SideEffects::Writes, true, true), (SideEffects::Reads, true, false), (SideEffects::None, false, false)]
     {

@@ -122,8 +122,8 @@ impl<'a> Replayer<'a> {
         }
         let mut reactions = Vec::new();
         if let Some(machine) = &self.machine {
-            // The envelope of a call is a reaction to the entry that ended the call. Otherwise a difference would be
-            // reported only at the later entry at which the model sees the result.
+            // The envelope of a call is recorded as a reaction to the entry that ended the call. If it were not
+            // recorded, a difference would be reported only at the later entry at which the model sees the result.
             for envelope in machine.envelopes_after(self.known_envelopes) {
                 let text = serde_json::to_string(envelope).unwrap_or_default();
                 reactions.push(
