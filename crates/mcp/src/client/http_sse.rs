@@ -45,8 +45,8 @@ impl HttpSseTransport {
     }
 }
 
-/// Returns the URL in the first event. It must have the origin of the event stream, because the credentials of the
-/// provider are sent to it.
+/// Returns the URL in the first event. The URL must have the same origin as the event stream, because the provider's
+/// credentials are sent to it.
 fn endpoint(stream: &Url, event: &Sse) -> Result<Url, PostError> {
     if event.event.as_deref() != Some("endpoint") {
         return Err(unexpected("the first event is not `endpoint`, so the server does not speak HTTP+SSE"));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_is_relative_to_the_event_stream_and_has_its_origin() {
+    fn endpoint_url_is_relative_to_the_event_stream_and_has_the_same_origin() {
         let stream = Url::parse("https://mcp.example/v1/sse").unwrap();
         for (data, expected) in [
             ("/message?sessionId=1", Some("https://mcp.example/message?sessionId=1")),

@@ -95,7 +95,7 @@ pub enum McpImportError {
         "stdio MCP servers are disabled on this server; set `mcp.stdio` to `on`, or run the MCP server elsewhere and import its URL"
     )]
     StdioDisabled,
-    /// The server is this server, or another server of this deployment.
+    /// The MCP server is this server itself, or another server of this deployment.
     #[error("the MCP server belongs to this deployment; use its tools directly instead of importing them")]
     OwnServer,
     /// The prefix is not valid in tool names.
@@ -129,7 +129,7 @@ pub(super) struct RemoteTool {
 }
 
 impl McpImports {
-    /// Creates an importer for the realms of `engine`. It uses the connections of `client`.
+    /// Creates an importer for the realms of `engine`. The importer uses the connections of `client`.
     pub fn new(engine: Engine, client: Client) -> Self {
         Self { engine: Arc::new(engine), client }
     }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn server_that_answers_discovery_late_is_connected() {
+    async fn client_connects_to_a_server_that_answers_discovery_late() {
         let (client, server) = tokio::io::duplex(4096);
         let (read, write) = tokio::io::split(client);
         let transport = WithoutLateDiscovery::new(AsyncRwTransport::new(read, write));

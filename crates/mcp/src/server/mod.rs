@@ -81,7 +81,8 @@ impl Server {
         Self(Arc::new(inner), Arc::default())
     }
 
-    /// Returns a handle to the same server for another MCP session or request, which watches generations separately.
+    /// Returns a handle to the same server for another MCP session or request. Each handle watches generations
+    /// separately.
     fn for_session(&self) -> Self {
         Self(Arc::clone(&self.0), Arc::default())
     }

@@ -101,8 +101,8 @@ fn text(output: &Value) -> String {
     }
 }
 
-/// Returns the structured content for an output. It must be an object, so any other output is wrapped in an object.
-/// Null has no structured content.
+/// Returns the structured content for an output. Structured content must be an object, so any other output is wrapped
+/// in an object. A null output has no structured content.
 fn structured(output: &Value) -> Option<Cow<'_, Value>> {
     match output {
         Value::Object(_) => Some(Cow::Borrowed(output)),
