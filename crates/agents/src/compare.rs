@@ -256,8 +256,8 @@ impl Agents {
         }))
     }
 
-    /// Compares the runs of an agent that started at or after `since`. Runs that use a library of the traffic split are
-    /// compared with runs that use none. Shadow runs are compared with their original runs.
+    /// Compares those runs of an agent that started at or after `since`. Runs that use a library of the traffic split
+    /// are compared with runs that use none. Shadow runs are compared with their original runs.
     pub async fn live_report(
         &self,
         session: &Session,
@@ -367,7 +367,7 @@ impl Agents {
         }
     }
 
-    /// Runs both arms on one case, one after the other. Which arm runs first alternates, because the first run may
+    /// Runs both arms on one case, one after the other. The arm that runs first alternates, because the first run may
     /// affect the second, for example by filling a cache.
     async fn run_pair(&self, setup: &TrialSetup, a: &Arm, b: &Arm, at: usize, case: &TrialCase) {
         for arm in if at.is_multiple_of(2) { [a, b] } else { [b, a] } {

@@ -295,7 +295,7 @@ fn delegate_bounds(
     agent.delegates.iter().map(bound_of).collect()
 }
 
-/// Returns the upper bound on the cost that follows from each limit of an agent.
+/// Returns one upper bound on the cost for each limit of an agent.
 fn terms(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Vec<CostTerm> {
     let call = call_usd(agent);
     let worst_tool = worst_tool_call(agent, delegates, |bound| bound.worst_usd);

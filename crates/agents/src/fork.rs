@@ -215,7 +215,8 @@ impl Agents {
         Ok(id)
     }
 
-    /// Fails if the version of the agent that ran is blocked now, because the fork would use its prompt.
+    /// Fails if the agent version of the original run is blocked now, because the fork would use the prompt of that
+    /// version.
     async fn check_not_blocked(&self, session: &Session, agent: &str, entries: &[Entry]) -> Result<(), ForkError> {
         let Some(EntryBody::Started(start)) = entries.first().map(|entry| &entry.body) else { return Ok(()) };
         let Some(version) = &start.agent_version else { return Ok(()) };

@@ -11,8 +11,8 @@ use crate::reference_rendering::{MAX_ITEMS, render_type};
 const REFERENCE_DATA: &str = "reference_data";
 
 impl Agents {
-    /// Adds the reference data that the prompt uses to the context. A variable `reference_data` of the caller takes
-    /// precedence.
+    /// Extends the context with the reference data that the prompt uses. A variable `reference_data` of the caller
+    /// takes precedence.
     pub(super) async fn with_reference_data(
         &self,
         agent: &CompiledAgent,

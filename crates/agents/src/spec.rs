@@ -57,7 +57,7 @@ impl RunOrigin {
         }
     }
 
-    /// Returns the realm in which the run acts, the principal as which it acts, and its owner.
+    /// Returns the realm in which the run acts, the principal that it acts as, and its owner.
     pub(crate) fn scope(&self) -> RunScope {
         RunScope { realm: Arc::clone(&self.realm), principal: Arc::clone(&self.principal), owner: self.owner.0 }
     }

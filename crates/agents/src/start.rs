@@ -211,8 +211,8 @@ impl Agents {
         Ok(Some(ConversationState { id, existing: Some((found, turns)) }))
     }
 
-    /// Inserts the earlier turns of the conversation that the agent's memory configuration allows before the user's
-    /// message. Returns the change that stores a new summary, if one was created.
+    /// Inserts earlier turns of the conversation before the user's message, within the limits of the agent's memory
+    /// configuration. Returns the change that stores a new summary, if one was created.
     async fn insert_memory(
         &self,
         agent: &Arc<CompiledAgent>,
@@ -291,7 +291,8 @@ impl ConversationState {
     }
 }
 
-/// Checks the size of a context in JSON. The model reads all of it in every turn of the conversation.
+/// Checks the size of a context, which is JSON text. The size is limited, because the model reads the whole context in
+/// every turn of the conversation.
 pub fn check_context_size(context: &str) -> Result<(), String> {
     match context.len() {
         0..=MAX_CONTEXT_BYTES => Ok(()),
