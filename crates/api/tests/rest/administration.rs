@@ -157,7 +157,7 @@ async fn principals_are_listed_with_roles_realms_and_keys(server: Server) {
     server.member("m").await.get("principals").await.problem(403, "forbidden");
 }
 
-/// The routes that read one definition, and the routes that list something.
+/// The routes that read one definition.
 const DEFINITION_ROUTES: [&str; 8] = [
     "tools/hidden-tool/readiness",
     "tools/hidden-tool/uses",

@@ -252,7 +252,7 @@ async fn invalid_mcp_import_is_rejected_with_its_path(server: Server) {
 }
 
 async fn import_without_permission_contacts_no_server(server: Server) {
-    // Nothing listens at this address. If the server contacted it, the error would not be about the permission.
+    // Nothing listens at this address. A request to it would fail with another error than the missing permission.
     let (url, allow) = ("http://127.0.0.1:9/mcp", json!(["127.0.0.0/8"]));
     for (name, kind) in [("peer", "MCP"), ("grpc", "GRPC")] {
         let provider = json!({ "refName": name, "providerType": kind, "baseUrl": url, "egressAllow": allow });
