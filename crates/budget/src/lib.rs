@@ -29,7 +29,7 @@ pub const MAX_BYTES: usize = 64 << 20;
 /// of memory.
 pub const MAX_NODES: usize = 1_000_000;
 
-/// The maximum work of one operation. A step is about one visited node, 10 to 50 nanoseconds.
+/// The maximum work of one operation. One step is about one visited node and takes 10 to 50 nanoseconds.
 pub const MAX_STEPS: u64 = 20_000_000;
 
 /// The work that an operation may do on a thread of the runtime, before it moves to a thread for blocking work.
