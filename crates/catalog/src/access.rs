@@ -220,7 +220,7 @@ impl Access {
     }
 }
 
-/// Returns the tool or agent that a security URI names; `None` if the URI does not name an execution.
+/// Returns the tool or agent that a security URI names; `None` if the URI is not a permission to execute.
 pub fn execution_target(uri: &SecurityUri) -> Option<Resource<'_>> {
     let tool = uri.as_tool_execution().map(|(category, name)| Resource::Tool { category: Some(category), name });
     tool.or_else(|| uri.as_agent_execution().map(|name| Resource::Agent { name }))

@@ -80,17 +80,17 @@ impl ReachKind {
 /// An edge of the reach graph.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReachEdge {
-    /// The id of the node that uses the other one.
+    /// The id of the node that uses the node `to`.
     pub from: String,
-    /// The id of the used node.
+    /// The id of the node that is used.
     pub to: String,
     /// How the first node uses the second, such as `name`, `delegate`, `fallback` or `provider`.
     pub by: &'static str,
 }
 
 impl Registry {
-    /// Returns what the agents that the session may read can reach, or what one agent can reach. Definitions that the
-    /// session may not read are omitted, with their edges. Disabled and blocked definitions are omitted too.
+    /// Returns what one agent can reach, or what all agents together can reach. Definitions that the session may not
+    /// read are omitted, with their edges. Disabled and blocked definitions are omitted too.
     pub async fn reach(&self, session: &Session, agent: Option<&str>) -> Result<Reach, RegistryError> {
         let root = match agent {
             Some(reference) => Some(self.get::<AgentDefinition>(session, reference, None).await?.body.ref_name.key()),

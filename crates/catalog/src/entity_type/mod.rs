@@ -94,7 +94,7 @@ impl CompiledType {
         ))
     }
 
-    /// Like [`CompiledType::compile`]. The compilation of a large schema does not block the thread.
+    /// Like [`CompiledType::compile`], but compiles a large schema on a thread for blocking work.
     pub async fn compile_large(document: Document<TypeDefinition>) -> Result<(Self, Vec<String>), Issues> {
         let schema = document.body.effective_schema();
         Box::pin(compile_sized(&[&schema], move || Self::compile(document))).await

@@ -11,10 +11,10 @@ use crate::Unavailable;
 use crate::access::Session;
 use crate::toolset::selects;
 
-/// The number of agents per page when the users of a tool are searched.
+/// The number of agents per page when the agents that use a tool are searched.
 const PAGE_SIZE: u32 = 1000;
 
-/// The maximum number of agents that the error about a tool in use names.
+/// The maximum number of agent names in the error about a tool that is in use.
 const MAX_NAMED_AGENTS: usize = 10;
 
 /// How definitions are applied.

@@ -170,8 +170,8 @@ impl Registry {
         self.write(session, &current, expected, definition, origin).await
     }
 
-    /// Applies a JSON merge patch (RFC 7396) to the version that the patch contains, which must exist. Without a
-    /// `version`, the patch is applied to the current version.
+    /// Applies a JSON merge patch (RFC 7396) to the version that the field `version` of the patch names. That version
+    /// must exist. Without a `version`, the patch is applied to the current version.
     pub async fn merge<T: Definition>(
         &self,
         session: &Session,

@@ -7,7 +7,7 @@ use toolwright_types::DefinitionSource;
 pub struct WriteOrigin {
     /// The source that the definition gets.
     pub source: DefinitionSource,
-    /// The apply set of the write, if it is part of one.
+    /// The apply set of the write, if the write is part of one.
     pub apply_set: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Finds the definitions that use a definition, for the person who deletes it.
+//! Finds the definitions that use a definition. The person who deletes the used definition gets a warning with their
+//! names.
 
 use toolwright_types::{
     AgentDefinition, Document, ToolDefinition, ToolProviderConfig, TypeDefinition, referenced_types,

@@ -12,7 +12,7 @@ use crate::toolset::{SelectedBy, VersionedRef, selection};
 /// The maximum number of definitions of each kind.
 const MAX_USES: usize = 200;
 
-/// The definitions that use a definition, by kind, each list sorted by name.
+/// The definitions that use a definition. Each kind has its own list, sorted by name.
 #[derive(Debug, Default)]
 pub struct Uses {
     /// The agents.
