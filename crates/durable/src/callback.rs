@@ -17,8 +17,8 @@ use crate::services::{RunObject, TaskService};
 
 /// How long the registration is retried while Restate cannot be reached, because Restate may still be starting.
 const ADMIN_RETRY_FOR: Duration = Duration::from_secs(15);
-/// How long the registration is retried if Restate rejects it. Restate rejects every registration while this server is
-/// unreachable for Restate.
+/// How long the registration is retried if Restate rejects it. Restate rejects every registration while it cannot reach
+/// this server.
 const REGISTRATION_RETRY_FOR: Duration = Duration::from_secs(5);
 /// The time limit of one registration request. It is long because Restate calls this server before it answers.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
