@@ -41,7 +41,8 @@ pub(crate) struct Logins {
     pub store: Store,
     pub http: HttpClient,
     pub clock: Arc<dyn Clock>,
-    /// Runs the renewals, because a renewal must not be cancelled when its call is cancelled.
+    /// Tracks the tasks that renew logins. A renewal is a separate task, because it must not be cancelled when its call
+    /// is cancelled.
     pub background: TaskTracker,
 }
 
@@ -166,7 +167,8 @@ impl Logins {
         let mut sender = Some(sender);
         for delay in STORE_DELAYS {
             tokio::time::sleep(delay).await;
-            // If a user has logged in again since, `replace` does not overwrite that login, and the next call uses it.
+            // If a user has logged in again in the meantime, `replace` does not overwrite that login, and the next call
+            // uses it.
             let stored = self.store.secrets(realm).replace(identity, &renewed.to_secret()).await;
             if let Some(sender) = sender.take() {
                 let _ = sender.send(Some(Ok(renewed.access_token.clone().into())));
@@ -179,8 +181,8 @@ impl Logins {
         tracing::error!(secret = %identity.id, "a renewed login was lost; log in again");
     }
 
-    /// Marks a token that a provider rejected as expired, so that it is renewed before its next use. Has no effect if
-    /// the token is being renewed, is new or cannot be renewed.
+    /// Marks a rejected token as expired, so that the token is renewed before its next use. Has no effect if the token
+    /// is being renewed, is new or cannot be renewed.
     pub(crate) async fn mark_rejected(&self, realm: &RealmScope, identity: &SecretIdentity) -> Result<(), TokenError> {
         let expire = self.clone().expire(realm.clone(), *identity);
         self.background.spawn(expire).await.unwrap_or(Ok(()))

@@ -87,9 +87,9 @@ impl ProviderTest {
     }
 }
 
-/// Whether an error of a connection test shows that the provider is reachable and accepts the credentials. Few HTTP
-/// systems serve their base URL, so a status such as 404 is enough. A gRPC server with a configured descriptor set needs
-/// no reflection.
+/// Whether an error of a connection test still shows that the provider is reachable and accepts the credentials. Few
+/// HTTP systems serve their base URL, so a status such as 404 is enough. A gRPC server with a configured descriptor set
+/// needs no reflection.
 fn shows_a_connection(provider: &ToolProviderConfig, http_status: Option<u16>, error: &ToolError) -> bool {
     match provider.provider_type {
         ProviderType::Rest => error.code == ErrorCode::ProviderError && http_status.is_some_and(|status| status < 500),

@@ -71,7 +71,7 @@ impl Readiness {
     }
 }
 
-/// A secret that a call needs, and the owner of the secret that applies.
+/// A secret that a call needs, and the owner of the secret that the call would use.
 struct SecretFact {
     name: String,
     scope: Option<&'static str>,

@@ -86,8 +86,8 @@ impl SandboxBackend {
         let invocation = &attempt.tool.definition.invocation;
         let language = language(invocation.path.as_deref().unwrap_or_default()).ok_or_else(no_sandbox)?;
         let inputs = attempt.arguments()?;
-        // The function `add_message` would hide an input with the same name, so the code then does not get the
-        // function.
+        // The function `add_message` would hide an input or a granted tool with the same name. In that case the code
+        // does not get the function.
         let adds_messages = inputs.get(ADD_MESSAGE).is_none() && !invocation.functions.contains_key(ADD_MESSAGE);
         let own = adds_messages.then(|| ADD_MESSAGE.to_owned());
         let job = Job {

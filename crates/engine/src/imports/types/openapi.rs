@@ -47,7 +47,7 @@ fn definition(name: &str, object: ObjectSchema) -> Result<TypeDefinition, String
     Ok(definition)
 }
 
-/// Removes the fields that the server sets from the schema of a record, also inside `allOf`. Nested objects keep fields
+/// Removes fields from the schema of a record if the server sets them, also inside `allOf`. Nested objects keep fields
 /// with these names.
 fn remove_managed_fields(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
