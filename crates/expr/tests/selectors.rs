@@ -115,7 +115,7 @@ fn literal_patterns_are_compiled_once() {
     // The pattern is expensive to compile and cheap to match.
     let literal = steps(&format!("$[?search(@, '{}')]", "(a|b)".repeat(200)), &words);
     assert!(literal < 50_000, "{literal}");
-    // The same pattern from the document is compiled once, and different patterns are compiled for each node.
+    // A pattern that is the same for all nodes is compiled once. Different patterns are compiled for each node.
     let same: Value = (0..1_000).map(|_| json!({ "text": "a", "pattern": "[ab]" })).collect();
     let different: Value = (0..1_000).map(|n| json!({ "text": "a", "pattern": format!("[a{n}]") })).collect();
     let selector = "$[?search(@.text, @.pattern)]";

@@ -8,7 +8,7 @@ use super::value::{charge_size, has_size, object_key, size};
 use super::{CowValue, EvalContext, EvalResult, Evaluator, RuntimeError, type_name};
 use crate::syntax::{Node, NodeKind, PathSegment};
 
-/// A path segment after the expression of its index was evaluated.
+/// A path segment with an evaluated index.
 enum PathKey<'v> {
     Field(&'v str),
     Index(usize, CowValue<'v>),
