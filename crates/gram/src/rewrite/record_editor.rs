@@ -84,8 +84,8 @@ impl<'t> Editor<'t> {
         self.remove(Span::new(comma.span.start, blanks.map_or(comma.span.end, |blanks| blanks.span.end)));
     }
 
-    /// Removes a property and its comma. If the property is alone on a line, removes the line, otherwise the adjacent
-    /// whitespace.
+    /// Removes a property and its comma. If the property is alone on a line, removes the line. Otherwise removes the
+    /// adjacent whitespace.
     ///
     /// `previous` is the property that was removed before this one. The whitespace between the two properties may
     /// contain the only line break that is left after a line comment.

@@ -1,4 +1,4 @@
-//! Parses arrows. An arrow has one of three stroke styles, a head at neither, one or both ends, and optionally a
+//! Parses arrows. An arrow has one of three stroke styles, no head or a head at one or both ends, and optionally a
 //! subject.
 
 use super::kind::ArrowStyle;
