@@ -4,7 +4,7 @@ use regex::{RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The rules of a content filter, in the form in which an agent definition contains them.
+/// The rules of a content filter, as an agent definition contains them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilterRules {

@@ -38,7 +38,7 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
 }
 
 impl AgentRun {
-    /// Whether this run contains or contained a call with this id.
+    /// Whether this run has or had a call with this id.
     pub(super) fn has_seen_call(&self, id: &CallId) -> bool {
         self.batch().is_some_and(|batch| batch.find(id).is_some())
             || self.ledger.envelope(id).is_some()

@@ -61,7 +61,7 @@ pub enum EventKind {
         /// The call.
         call_id: CallId,
     },
-    /// A new driver took over the run. If each call has its own driver, a new driver took over one call.
+    /// A new driver took over the run, or took over one call if each call has its own driver.
     Recovered {
         /// The call. If absent, the driver took over the whole run.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,7 +33,7 @@ pub enum WriteOutcome {
 }
 
 impl AgentRun {
-    /// The writes whose outcome this event determines. The run accepts the event and has not applied it yet.
+    /// The writes whose outcome this event determines. The run must accept the event, and must not have applied it yet.
     /// `is_external` returns whether the tool of this name writes to the outside world itself. A delegate does not: its
     /// child run makes the writes.
     pub fn writes_determined_by(&self, event: &Event, is_external: impl Fn(&str) -> bool) -> Vec<ExternalWrite> {
@@ -79,8 +79,8 @@ impl AgentRun {
             };
             writes.extend(self.write(call, envelope.clone(), outcome));
         }
-        // A write also gets the outcome `Unknown` if the event starts to wait for a person's decision about it. The
-        // decision closes the call later.
+        // A write also gets the outcome `Unknown` if a person must decide about it after the event. The decision closes
+        // the call later.
         let waiting = after.batch().into_iter().flat_map(|batch| &batch.calls).filter(|call| awaits_decision(call));
         for call in waiting {
             if find(started, &call.call_id).is_some_and(|before| !awaits_decision(before)) {

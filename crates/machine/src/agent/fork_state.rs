@@ -8,11 +8,11 @@ use toolwright_types::Timestamp;
 use super::call::{Call, CallState};
 use super::run::AgentRun;
 
-/// The part of a run's state that decides whether the run can be forked. A short text of it is stored with each journal
+/// The part of a run's state that decides whether the run can be forked. It is stored as a short text with each journal
 /// entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkState {
-    /// The run has predefined calls, so it has no model that a fork could ask.
+    /// The run has predefined calls, so it has no model that a fork could call.
     NoModel,
     /// The run has ended.
     Ended,

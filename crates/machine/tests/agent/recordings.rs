@@ -38,8 +38,9 @@ proptest! {
 
     #[test]
     fn run_answered_from_its_recording_gives_the_same_result(script in scripts()) {
-        // No timeout and a high tool call limit, because these limits could end the two runs differently. Denied calls
-        // count toward the tool call limit only in the replay, and time passes only in the first run.
+        // The script has no timeout and a high tool call limit, because these limits could end the two runs
+        // differently. Denied calls count toward the tool call limit only in the replay, and time passes only in the
+        // first run.
         let script = Script { limits: Limits { timeout_ms: None, max_tool_calls: 1000, max_iterations: 5, ..Limits::default() }, ..script };
         let (driver, _) = ScriptedDriver::new(&script, false).run_to_end();
         let outputs = driver.run.outputs();
