@@ -38,7 +38,8 @@ pub(super) struct Connection {
     opened_at: Instant,
     /// Redacts the secrets of the connection in logged errors.
     redactor: Redactor,
-    /// One unit of the process limits of the realm and of the principal. `None` if the server is not a child process.
+    /// Counts the connection as a process of its realm and of its principal. `None` if the server is not a child
+    /// process.
     _shares: Option<[Share; 2]>,
 }
 
@@ -72,7 +73,7 @@ impl Connection {
         })
     }
 
-    /// Keeps the units of the process limits until the connection is dropped.
+    /// Counts the connection as a process of its realm and of its principal until the connection is dropped.
     pub(super) fn holding(self, shares: [Share; 2]) -> Self {
         Self { _shares: Some(shares), ..self }
     }

@@ -17,7 +17,7 @@ pub(super) fn assign_names(
     let (kept, changed): (Vec<_>, Vec<_>) =
         with_names.partition(|(name, tool)| name.strip_prefix(prefix) == Some(tool.name.as_str()));
     let (mut named, mut skipped) = (Vec::new(), Vec::new());
-    // The keys of the assigned names. The value is the name of the tool on the server.
+    // Maps the key of each assigned name to the name of the tool on the server.
     let mut assigned: HashMap<String, String> = HashMap::new();
     for (ref_name, tool) in kept.into_iter().chain(changed) {
         let upstream = &tool.name;

@@ -58,7 +58,7 @@ impl Listing {
         }
     }
 
-    /// Returns the deployment of the server and its tools, each with its fingerprint.
+    /// Returns the deployment of the server, and its tools with their fingerprints.
     pub(super) fn to_json(&self) -> Value {
         let described = self.tools.values().map(|tool| {
             let mut described = serde_json::to_value(tool).unwrap_or_default();

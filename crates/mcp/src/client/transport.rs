@@ -140,7 +140,8 @@ impl Client {
             .holding(shares))
     }
 
-    /// Acquires one unit of the process limits of the realm and of the principal of an attempt.
+    /// Counts one more process for the realm and for the principal of an attempt. Fails if one of them has reached its
+    /// limit.
     fn process_shares(&self, attempt: &Attempt<'_>) -> Result<[Share; 2], ToolFailure> {
         let (realms, principals) = &self.0.processes;
         let limited = |owner: &str, limit: usize, setting: &str| {

@@ -134,7 +134,7 @@ pub(super) async fn notify_session(mut watcher: ListWatcher, peer: Peer<RoleServ
     }
 }
 
-/// Notifies a client of revision 2026-07-28 until it cancels its subscription.
+/// Notifies a client of protocol revision 2026-07-28 until it cancels its subscription.
 pub(super) async fn notify_subscriber(mut watcher: ListWatcher, subscriber: &SubscriptionContext) {
     let stop = watcher.server.engine().shutdown_token();
     loop {
