@@ -463,7 +463,6 @@ impl ActiveTrial {
 }
 
 impl ActiveTrials {
-    /// Returns the trials of a realm.
     pub(crate) fn in_realm(&self, realm: RealmId) -> Vec<(TrialId, ActiveTrial)> {
         let trials = self.lock();
         let own = trials.iter().filter(|(_, active)| active.realm == realm);

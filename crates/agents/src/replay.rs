@@ -102,7 +102,6 @@ pub(super) struct RecordedRun {
     pub foreign: bool,
 }
 
-/// The options of a replay.
 pub(super) struct ReplayOptions<'a> {
     /// The implementations that replace tools of the recorded run.
     pub library: &'a LibrarySelection,
