@@ -47,7 +47,6 @@ impl<S> Layer<S> for LogLayer {
 pub(crate) struct SessionSlot(Arc<OnceLock<Session>>);
 
 impl SessionSlot {
-    /// Sets the session.
     pub(crate) fn set(&self, session: &Session) {
         // Setting fails if the request was already authenticated. The session is then the same.
         let _ = self.0.set(session.clone());

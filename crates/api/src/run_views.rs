@@ -138,7 +138,6 @@ pub struct RunView {
 }
 
 impl RunView {
-    /// Creates the view of a run.
     pub(crate) fn new(row: &Run, began: &RunStart, state: AgentResponseView) -> Self {
         let compensates_run_id = began.compensates.map(|run| run.to_string());
         Self { origin: RunOriginView::new(row), compensates_run_id, state }

@@ -200,7 +200,6 @@ impl<V> PageView<V> {
     }
 }
 
-/// Creates a page of definitions.
 pub(crate) fn page<T: Viewable>(listed: DefinitionPage<T>) -> PageView<T::View> {
     PageView {
         items: listed.items.into_iter().map(|document| T::view(document, Vec::new())).collect(),

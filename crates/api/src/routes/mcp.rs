@@ -38,7 +38,6 @@ pub struct McpServer {
     pub endpoint: Endpoint,
 }
 
-/// The routes of an MCP server.
 pub(crate) fn routes(server: McpServer) -> Router<AppState> {
     let McpServer { path, endpoint } = server;
     let (resource, own_metadata) = (path.clone(), format!("{METADATA}{path}"));

@@ -17,7 +17,6 @@ use crate::extract::{Caller, JsonBody, LargeJsonBody};
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// The routes.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
     let openapi = OpenApiRouter::new().routes(routes!(openapi)).layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES));
     OpenApiRouter::new().routes(routes!(database)).merge(openapi)

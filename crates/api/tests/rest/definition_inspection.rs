@@ -17,7 +17,6 @@ crate::on_both_databases!(
 );
 crate::on_sqlite!(changed_mcp_tool_is_not_ready_until_the_change_is_accepted);
 
-/// Returns the check with this name.
 #[track_caller]
 fn check<'a>(readiness: &'a Value, name: &str) -> &'a Value {
     let found = readiness["checks"].as_array().unwrap().iter().find(|check| check["check"] == name);
