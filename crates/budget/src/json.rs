@@ -155,7 +155,7 @@ mod tests {
         }
 
         #[test]
-        fn documents_within_the_limits_are_decoded_with_the_same_result_as_serde_json(text in r#"[\[\]{}:,"\\0-9a-e. \n-]{0,40}"#) {
+        fn decoding_within_the_limits_gives_the_result_of_serde_json(text in r#"[\[\]{}:,"\\0-9a-e. \n-]{0,40}"#) {
             let expected: Result<Value, _> = serde_json::from_str(&text);
             match (from_slice::<Value>(text.as_bytes()), expected) {
                 (Ok(value), Ok(expected)) => prop_assert_eq!(value, expected),
