@@ -61,7 +61,6 @@ pub(crate) struct Base {
     pub reserve: Option<DiskReserve>,
 }
 
-/// The options of a [`Base`].
 pub(crate) struct BaseOptions<'a> {
     pub data: &'a Path,
     pub database: Location,

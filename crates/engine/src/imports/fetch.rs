@@ -7,7 +7,6 @@ use toolwright_tools::http::{HttpClient, HttpRequest, NetworkAccess};
 use toolwright_types::{ErrorCode, ToolError};
 use url::Url;
 
-/// The timeout of a fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Fetches the text at a URL.
