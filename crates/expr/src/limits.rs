@@ -45,7 +45,6 @@ impl Budget {
         self.limits
     }
 
-    /// Charges `cost`.
     pub(crate) fn charge(&mut self, cost: u32) -> Result<(), BudgetExceeded> {
         self.cost = self.cost.checked_sub(cost).ok_or_else(|| {
             BudgetExceeded(format!("the evaluation must cost at most {}; loop over less data", self.limits.cost))

@@ -67,7 +67,6 @@ pub(crate) enum NodeKind {
     },
 }
 
-/// One segment of a path.
 #[derive(Debug, Clone)]
 pub(crate) enum PathSegment {
     Field(Box<str>),
