@@ -15,7 +15,6 @@ pub fn message_schema(message: &MessageDescriptor) -> Value {
     root
 }
 
-/// Returns the schema of a list of messages.
 pub(crate) fn list_schema(message: &MessageDescriptor) -> Value {
     let mut item = message_schema(message);
     // References start at the root of the schema, so `$defs` moves to the new root.
