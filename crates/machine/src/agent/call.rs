@@ -57,14 +57,13 @@ pub struct SuspendedChild {
     pub status: RunStatus,
 }
 
-/// The state of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CallState {
     /// Waits until the concurrency limit allows another call and no earlier unfinished call shares an order key with
     /// this call.
     Queued,
-    /// Running.
+    /// The driver executes the call.
     Running,
     /// The driver was lost after it recorded the intent. The verify operation finds out whether the write took effect.
     Interrupted,

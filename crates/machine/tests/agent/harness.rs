@@ -158,7 +158,6 @@ impl Harness {
         self.prepare();
     }
 
-    /// The running calls.
     pub(crate) fn running(&self) -> Vec<CallToRun> {
         let running = |effect| match effect {
             Effect::RunCall(call) => Some(*call),

@@ -268,7 +268,6 @@ impl<'a> ScriptedDriver<'a> {
         self.send(EventKind::TimerFired);
     }
 
-    /// Answers one of the open effects.
     fn answer_open_effect(&mut self) {
         let open = self.run.pending();
         assert!(!open.is_empty(), "a run that has not ended has open effects");
