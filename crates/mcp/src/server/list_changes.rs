@@ -32,7 +32,6 @@ pub(super) struct ListWatcher {
     refresh_due: bool,
 }
 
-/// The lists that changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ListChanges {
     pub tools: bool,

@@ -13,7 +13,6 @@ use super::{Server, unavailable};
 
 const RUN_URI_PREFIX: &str = "toolwright://runs/";
 const BLOB_URI_PREFIX: &str = "toolwright://blobs/";
-/// The REST path of blobs.
 const REST_BLOB_PATH: &str = "/api/v1/ai/blobs/";
 const JSON: &str = "application/json";
 /// The page size.

@@ -98,7 +98,6 @@ impl Callable {
         CallRequest { tool: self.name().to_owned(), version: Some(self.version.clone()), input }
     }
 
-    /// Whether this is an agent.
     pub(super) fn is_agent(&self) -> bool {
         self.tool.definition.tool_type == ToolType::Agent
     }
