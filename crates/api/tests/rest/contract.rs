@@ -109,7 +109,7 @@ fn replace_aliases(value: &mut Value) {
     }
 }
 
-/// Returns the operation with the most literal path segments among those that match, and its path.
+/// Finds the operations that match, and returns the one with the most literal path segments and its path.
 fn find_operation(method: &str, path: &str) -> Option<(&'static str, &'static Value)> {
     let segments: Vec<&str> = path.split('/').collect();
     let matches = |template: &str| {
