@@ -70,7 +70,7 @@ async fn text_is_streamed_in_several_deltas() {
 }
 
 #[tokio::test]
-async fn parallel_calls_and_their_results_round_trip() {
+async fn parallel_calls_are_parsed_and_their_results_are_accepted() {
     for (provider, name) in MODELS {
         let mut request = request_with_tools("weather in two cities");
         let (reply, _) = complete(provider, name, &request).await;

@@ -61,7 +61,7 @@ pub(super) async fn collect(
                 break;
             }
             Ok(_) => {}
-            // `genai` does not know the type of this delta. The other deltas of the reply are still valid.
+            // `genai` does not know the type of this delta. The other deltas of the reply are valid.
             Err(Error::JsonValueExt(error)) => tracing::debug!(%error, "ignored an unknown delta of a model reply"),
             // Google sends frames without candidates, which contain token counts or the notice that the prompt is
             // blocked. `genai` reports them as errors.
