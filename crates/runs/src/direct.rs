@@ -272,9 +272,10 @@ enum Ended {
         facts: Box<CallFacts>,
         envelope: Box<ToolEnvelope>,
     },
-    /// The call was prepared, so the principal may call the tool, and then refused. Example: a person denied it.
+    /// The call was prepared, so the principal has the permission to call the tool. Then the call was refused, for
+    /// example because a person denied it.
     Refused(Box<ToolEnvelope>),
-    /// The preparation refused the call. The principal may lack every permission.
+    /// The preparation refused the call. It is possible that the principal has no permissions at all.
     NotPrepared(Box<ToolEnvelope>),
 }
 

@@ -44,7 +44,7 @@ pub enum EffectError {
     /// The effect does not exist, or the principal may not see it.
     #[error("there is no effect `{0}`")]
     NotFound(String),
-    /// The outcome is known.
+    /// The outcome of the effect is already known.
     #[error("the outcome of effect `{id}` is `{outcome}`; only an unknown outcome can be resolved")]
     OutcomeKnown {
         /// The effect.

@@ -306,7 +306,7 @@ impl Runs {
         self.0.drivers.is_closed()
     }
 
-    /// Waits up to `grace` for the runs and calls in progress, then ends them. Durable runs remain to be recovered,
+    /// Waits up to `grace` for the runs and calls in progress, then ends them. Durable runs are left for recovery,
     /// other runs end as interrupted. Cancelled calls still end with an envelope.
     pub async fn finish(&self, grace: Duration) {
         let Inner { drivers, calls, stop, .. } = &*self.0;

@@ -21,7 +21,7 @@ pub struct JournalPage {
     pub next: Option<u64>,
 }
 
-/// An entry of a journal, with what a reader needs to know about it.
+/// An entry of a journal with its call, its duration, and whether the run can be forked at the entry.
 pub struct InspectedEntry {
     /// The entry.
     pub entry: Entry,
@@ -31,7 +31,7 @@ pub struct InspectedEntry {
     pub call_id: Option<CallId>,
     /// The tool of the call.
     pub tool: Option<String>,
-    /// The time at which the thing started that ends with this entry.
+    /// The start time of the operation that ends with this entry.
     pub started_at: Option<Timestamp>,
     /// The reason why the run cannot be forked at this entry; `None` if it can.
     pub fork_obstacle: Option<&'static str>,
@@ -107,7 +107,7 @@ impl Inner {
     }
 }
 
-/// Returns the fork state after an entry, as far as the stored rows contain it.
+/// Returns the fork state after an entry; `None` if the stored rows do not contain it.
 fn stored_state(run: &Run, row: &JournalRow) -> Option<ForkState> {
     let parse = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok());
     let ends_run = run.state.status.is_terminal() && row.entry.n == run.state.journal_position.n;

@@ -43,8 +43,8 @@ impl TaskContext {
 }
 
 impl Stepper {
-    /// The data to execute each task, and when the run must be woken. The data is `None` if the run no longer waits for
-    /// the task.
+    /// Returns the data that is needed to execute each task, and when the run must be woken. The data is `None` if the
+    /// run no longer waits for the task.
     pub(super) async fn contexts(
         &self,
         host: &Arc<dyn DriverHost>,

@@ -9,8 +9,8 @@
 //! was started and has no outcome is executed again, unless it is a write. For a write, the machine records that the
 //! attempt was interrupted.
 //!
-//! Two servers may advance the same run at the same time. The journal decides: the commit of one of them fails, and it
-//! applies its event to the new state.
+//! Two servers may advance the same run at the same time. Then the commit of one of them fails, because the journal has
+//! changed. This server applies its event again, to the new state.
 
 mod batch;
 mod execution;
@@ -118,7 +118,8 @@ impl Stepper {
         let slot = self.slot(run);
         let mut slot = slot.lock().await;
         for attempt in 0..MAX_CONFLICTS {
-            // The commit of an outcome fails if another server has advanced the run, so the row is not read before it.
+            // The commit of an outcome fails if another server has advanced the run. So the row need not be read before
+            // the commit.
             let freshness = if attempt == 0 && event.has_outcomes() { Freshness::Assumed } else { Freshness::Checked };
             let cached = match self.cached_run(host, &mut slot, run, freshness).await? {
                 CacheLookup::Run(cached) => cached,
