@@ -66,7 +66,8 @@ impl WorkerProcess {
     /// happened.
     pub(super) async fn run(&mut self, job: Job, host: &dyn AsyncHost) -> Result<JobOutput, JobError> {
         self.jobs += 1;
-        // Not reusable until the job ends: if this future is dropped, the worker is in the middle of a job.
+        // The worker is not reusable until the job ends. If this future is dropped, the worker is still in the middle
+        // of the job.
         self.reusable = false;
         let outcome = tokio::select! {
             outcome = self.connection.run(job, host) => outcome,

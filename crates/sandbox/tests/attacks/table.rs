@@ -21,7 +21,7 @@ pub(crate) enum Expect {
     Fails(&'static str),
     /// The code exceeds one of these limits.
     Exceeds(&'static [Limit]),
-    /// The code fails in some way, which depends on the version of Python.
+    /// The code fails. How it fails depends on the version of Python.
     AnyFailure,
 }
 
