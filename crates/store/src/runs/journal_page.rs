@@ -1,4 +1,4 @@
-//! Reads pages of a journal, with facts that come from the neighbours of an entry.
+//! Reads pages of a journal. Some facts about an entry come from the entries before and after it.
 
 use toolwright_types::{RunId, Timestamp};
 
@@ -11,7 +11,7 @@ use crate::sql::{Sql, count};
 /// A query for entries of a journal.
 #[derive(Debug, Clone)]
 pub struct JournalPageQuery {
-    /// The first entry, from 1.
+    /// The number of the first entry, counted from 1.
     pub from: u64,
     /// The kind of the entries; `None` for all kinds.
     pub kind: Option<String>,
@@ -24,7 +24,7 @@ pub struct JournalPageQuery {
 pub struct JournalRow {
     /// The entry. In an inline journal it has no notes.
     pub entry: JournalEntry,
-    /// The time at which the thing started that ends with this entry.
+    /// The start time of the operation that ends with this entry.
     pub started_at: Option<Timestamp>,
     /// Whether the run could be forked after this entry, in the format of the machine. `None` for the last entry, and if
     /// the next entry was written by an earlier build.

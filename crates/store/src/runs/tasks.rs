@@ -3,7 +3,7 @@
 //!
 //! The row of a write is written before the write starts. If a server or the scheduler crashes, the scheduler may hand
 //! out the same task again. The row shows that the task was started before, and a task with a stored outcome is not
-//! executed again. Other tasks have a row only while it prevents that two invocations execute them.
+//! executed again. Other tasks have a row only if two invocations could otherwise execute them at the same time.
 
 use toolwright_types::{RealmScope, RunId, Timestamp};
 
