@@ -251,7 +251,8 @@ fn schemas(
             Err(error) => warnings.push(error.to_string()),
         }
     }
-    // A violation in an expanded short form has no place of its own in the definition.
+    // If the definition has the short form, the schema is expanded from it. A violation in the expanded schema is then
+    // reported at the short form as a whole.
     let input_path = definition.input_json_schema.is_none().then_some("/inputSchema");
     let output_path = definition.output_json_schema.is_none().then_some("/outputSchema");
     let mut compile = |schema: Value, short: Option<&str>, full: &str| {

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_price_is_refused_with_its_place() {
+    fn invalid_price_is_rejected_with_its_path() {
         for (price, path) in [
             (json!({}), "/price"),
             (json!({ "perCallUsd": -1 }), "/price/perCallUsd"),

@@ -144,7 +144,8 @@ impl EnvelopeBuilder {
         self.envelope
     }
 
-    /// Sets the name to that of the tool which the called tool replaces. Records the called tool as the implementation.
+    /// Sets the name in the envelope, if the called tool replaces another tool. `name` is the name of the replaced
+    /// tool, and the called tool is recorded as the implementation.
     pub(super) fn set_name(&mut self, name: &str) {
         let own = std::mem::replace(&mut self.envelope.name, name.to_owned());
         if own != self.envelope.name {

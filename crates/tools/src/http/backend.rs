@@ -141,7 +141,7 @@ fn request(attempt: &Attempt<'_>) -> Result<(HttpRequest, Vec<String>), ToolFail
 /// itself.
 fn add_ids(request: &mut HttpRequest, attempt: &Attempt<'_>) {
     let correlation = attempt.cx.caller.correlation_id.as_ref().map(|id| HeaderValue::from_str(id.as_str()));
-    // Unlike a random id, this id leads to the journal of the call. All attempts of a call have the same.
+    // Unlike a random id, this id leads to the journal of the call. All attempts of a call have the same id.
     let call = HeaderValue::from_str(&format!("{}-{}", attempt.cx.run, attempt.call_id));
     for (name, value) in [(CORRELATION_ID, correlation), (REQUEST_ID, Some(call))] {
         if let Some(Ok(value)) = value {

@@ -1,5 +1,5 @@
-//! Explodes a value into several query or form parameters. The suffix of the parameter's name selects their names: `*`
-//! as in RFC 6570, or `[*]` for names such as `filter[field]`.
+//! Explodes a value into several query or form parameters. The suffix of the parameter's name decides how the
+//! parameters are named: `*` as in RFC 6570, or `[*]` for names such as `filter[field]`.
 //!
 //! | name | list | object | anything else |
 //! |---|---|---|---|
