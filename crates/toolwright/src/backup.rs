@@ -52,7 +52,8 @@ pub(crate) async fn back_up(args: BackupArgs) -> anyhow::Result<()> {
     );
     let draft = Draft::new(&args.target)?;
     toolwright_store::copy_sqlite(&database, &draft.path.join(DATABASE)).await?;
-    // The blobs follow the database: a blob is written before the journal entry that names it.
+    // The blobs are copied after the database, because a server writes a blob before the journal entry that names it.
+    // So the backup has every blob that its database names.
     let blobs = copy_folder(&args.data.join(BLOBS), &draft.path.join(BLOBS))?;
     if args.with_seal_key {
         copy_file(&args.data.join(SEAL_KEY), &draft.path.join(SEAL_KEY))?;

@@ -82,7 +82,7 @@ pub(crate) async fn run(args: ServeArgs, environment: Environment) -> anyhow::Re
     telemetry::start(config.log_format);
     create_private_dir(&config.data).with_context(|| format!("create data directory `{}`", config.data.display()))?;
     let _lock = match &config.database_url {
-        // Servers on one Postgres database may share a folder for blobs.
+        // The folder is not locked, because servers that share a Postgres database may share the folder for blobs.
         Some(_) => None,
         None => Some(lock_data_dir(&config.data)?),
     };

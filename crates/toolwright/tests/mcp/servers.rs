@@ -210,7 +210,7 @@ echo "argument: $1, ${#1} characters" >&2
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stdio_server_cannot_read_the_secrets_of_its_parent_and_its_own_are_not_logged() {
+async fn stdio_server_cannot_read_the_secrets_of_its_parent_and_its_own_secrets_are_not_logged() {
     let env = vec![
         ("RUST_LOG", "info".to_owned()),
         ("ANTHROPIC_API_KEY", "the-key-of-a-model".to_owned()),
