@@ -347,7 +347,7 @@ fn effective_schema(full: &Option<JsonSchema>, parameters: &Option<IndexMap<Stri
     }
 }
 
-/// Whether a schema only defines parts for the parameters of the short form to refer to.
+/// Whether a schema contains only definitions, to which the parameters of the short form can refer.
 fn has_only_definitions(schema: &Value) -> bool {
     schema.as_object().is_some_and(|fields| {
         fields.contains_key("$defs") && fields.keys().all(|key| matches!(key.as_str(), "$defs" | "$schema"))
