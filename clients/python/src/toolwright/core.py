@@ -1,4 +1,4 @@
-"""What both clients share: settings, requests, responses and the bodies of their helpers. Does no IO."""
+"""The parts that both clients share: settings, requests, responses and the state of runs. Does no IO."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def message_body(
 
 
 class RunState:
-    """What a run and its results are, without requests."""
+    """The state and the results of a run. It sends no requests."""
 
     def __init__(self, response: AgentResponseView) -> None:
         self.response = response
