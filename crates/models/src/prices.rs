@@ -133,8 +133,8 @@ impl Prices {
         self.find(model).map(|(_, known)| known.price)
     }
 
-    /// Returns the entry that applies to `model`: the entry with the same name, else the entry with the longest name that
-    /// is a prefix of `model`.
+    /// Returns the entry that applies to `model`: of all entries whose name is a prefix of `model`, the entry with the
+    /// longest name.
     pub fn find(&self, model: &str) -> Option<(&str, &KnownModel)> {
         // The longest possible prefix of a name is the name itself, so an exact match needs no separate lookup.
         let applies = |(name, _): &(&String, &KnownModel)| !name.is_empty() && model.starts_with(name.as_str());
