@@ -143,7 +143,8 @@ fn client_credentials(
     let config = AuthConfig {
         auth_type: AuthType::OAuth2,
         token_endpoint: Some(endpoint),
-        // A placeholder, because a provider cannot be saved without a client id, which only the operator knows.
+        // This value is a placeholder. A provider cannot be saved without a client id, and only the operator knows the
+        // real id.
         client_id: Some(secret.to_owned()),
         scopes,
         ..base
