@@ -75,7 +75,6 @@ impl RunCore {
         self.start_these(effects, Intents::Record).await
     }
 
-    /// Starts these effects.
     pub(crate) async fn start_these(&mut self, effects: Vec<Effect>, intents: Intents) -> Result<(), WriteError> {
         let waits =
             effects.iter().any(|effect| matches!(effect, Effect::RequestApproval(_) | Effect::RequestClientAction(_)));

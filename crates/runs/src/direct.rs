@@ -147,7 +147,7 @@ impl DirectCall {
     pub async fn execute_to_end(self, cancel: &CancellationToken) -> Result<DirectOutcome, Unavailable> {
         let (runs, stop) = (self.origin.runs.clone(), self.cancellation());
         let (run, home) = (self.run(), Arc::clone(&self.origin.session.realm));
-        // Boxed, because the future is large and the runtime moves it several times before the first poll.
+        // The future is boxed, because it is large and the runtime moves it several times before the first poll.
         let mut task = runs.0.calls.spawn(Box::pin(self.perform()).in_current_span());
         let outcome = tokio::select! {
             outcome = &mut task => outcome,

@@ -211,7 +211,6 @@ impl Stepper {
     }
 }
 
-/// A run in the cache.
 struct CachedRun {
     core: RunCore,
     recorder: Arc<TaskRecorder>,
@@ -395,7 +394,7 @@ fn timer(machine: &AgentRun, now: Timestamp, event: &StepEvent<'_>) -> Option<Ti
         StepEvent::Wake => (due, format!("{due}/{}", now.as_micros())),
         StepEvent::Ended(_) | StepEvent::Command(_) => (due, due.to_string()),
     };
-    // Rounded up, so that the run is not woken a fraction of a millisecond before it is due.
+    // The delay is rounded up, so that the run is not woken a fraction of a millisecond before it is due.
     let in_ms = u64::try_from(at.saturating_sub(now.as_micros())).unwrap_or(0).div_ceil(1000);
     Some(Timer { key, in_ms })
 }
