@@ -79,7 +79,7 @@ pub enum JobError {
     /// The code failed while it ran.
     #[error("{message}")]
     Exception {
-        /// The exception, as its language shows it.
+        /// The exception, in the usual format of the language.
         message: String,
         /// The line, counted from 1.
         line: Option<u32>,
