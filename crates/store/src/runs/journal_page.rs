@@ -26,8 +26,8 @@ pub struct JournalRow {
     pub entry: JournalEntry,
     /// The start time of the operation that ends with this entry.
     pub started_at: Option<Timestamp>,
-    /// Whether the run could be forked after this entry, in the format of the machine. `None` for the last entry, and if
-    /// the next entry was written by an earlier build.
+    /// The fork state of the run after this entry, as text. The machine defines the format. `None` for the last entry,
+    /// and if the next entry was written by an earlier build.
     pub fork_state: Option<String>,
 }
 

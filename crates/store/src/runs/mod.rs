@@ -307,7 +307,7 @@ pub struct EntryNotes {
     pub call_id: Option<CallId>,
     /// The tool of the call.
     pub tool: Option<String>,
-    /// Whether the run could be forked before this entry, in the format of the machine.
+    /// The fork state of the run before this entry, as text. The machine defines the format.
     pub fork_state: Option<String>,
 }
 

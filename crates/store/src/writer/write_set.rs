@@ -43,7 +43,6 @@ pub(super) struct WriteSet<'a> {
     pub(super) cleared: Vec<RunId>,
 }
 
-/// A change of a conversation.
 #[derive(Debug)]
 pub(super) enum ConversationChange<'a> {
     NewTurns(NewTurns<'a>),
