@@ -6,7 +6,6 @@ use toolwright_types::{ToolPrice, round_usd};
 
 use crate::Issues;
 
-/// A compiled price.
 #[derive(Debug)]
 pub(crate) struct CompiledPrice {
     per_call_usd: f64,

@@ -90,8 +90,8 @@ impl EnvelopeBuilder {
         self.envelope.metadata.secret_scope = identified.widest_scope().map(str::to_owned);
     }
 
-    /// Records which function of which library runs, for the journal. Not recorded for built-in functions, which have
-    /// only one version, nor for tools with code, whose definition contains the code.
+    /// Records which function of which library runs, for the journal. Built-in functions are not recorded, because they
+    /// have only one version. Tools with code are not recorded either, because their definition contains the code.
     pub(super) fn set_implementation(&mut self, implementation: Option<&str>) {
         let implementation_name =
             implementation.filter(|name| name.contains('@') && !name.starts_with(BUILTIN_LIBRARY));

@@ -18,7 +18,7 @@ use crate::ToolFailure;
 /// unrelated text.
 const MIN_SECRET_LEN: usize = 8;
 const PLACEHOLDER: &str = "[redacted]";
-/// Searches for all secrets of a call at once, in the encodings in which an upstream is likely to return them.
+/// Searches for all secrets of a call in one pass, in the encodings in which an upstream is likely to return them.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     /// Finds the values, and their encodings that change every character.
@@ -122,8 +122,8 @@ fn encodings(value: &str) -> Vec<String> {
     all
 }
 
-/// Returns the base64 characters that depend on `value` alone if `shift` bytes (modulo 3) precede it. In
-/// `Authorization: Basic`, for example, the user name precedes the password.
+/// Returns the part of a base64 text that depends only on `value`, if other bytes precede the value. `shift` is the
+/// number of these bytes, modulo 3. In `Authorization: Basic`, for example, the user name precedes the password.
 fn base64_fragment(engine: &impl Engine, value: &str, shift: usize) -> String {
     let mut bytes = vec![0; shift];
     bytes.extend_from_slice(value.as_bytes());

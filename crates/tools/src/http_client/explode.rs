@@ -27,7 +27,7 @@ pub(super) fn parameters(name: &str, value: &Value) -> Vec<(String, String)> {
 }
 
 fn push_plain(name: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
-    // Cannot fail: every value has a text form.
+    // This cannot fail, because every value has a text form.
     if let (false, Ok(text)) = (value.is_null(), escape::text(value)) {
         pairs.push((name.to_owned(), text));
     }

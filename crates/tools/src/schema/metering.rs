@@ -2,11 +2,11 @@
 //!
 //! The work of a validation can grow exponentially with the size of the schema, because references share definitions:
 //! thirty definitions that each refer twice to the next one make a billion paths. With a recursive definition, it grows
-//! with the depth of the value. So the work is counted, not estimated: the copy of a schema that is compiled has the
-//! keyword [`METER`] in front of each definition that a reference can reach, of the schemas of items and properties,
-//! and of large schemas. `{"anyOf": […]}` becomes `{"allOf": [{METER: 3}, {"anyOf": […]}]}`. When the allowed work is
-//! used up, the meter ends the validation by unwinding. The validator has no other way to end early: if the meter
-//! rejected the value, the validator would continue and list the errors of every branch.
+//! with the depth of the value. So the work is counted, not estimated. A copy of the schema is compiled in which the
+//! keyword [`METER`] precedes certain schemas: each definition that a reference can reach, the schemas of items and
+//! properties, and large schemas. For example, `{"anyOf": […]}` becomes `{"allOf": [{METER: 3}, {"anyOf": […]}]}`. When
+//! the allowed work is used up, the meter ends the validation by unwinding. The validator has no other way to end
+//! early: if the meter rejected the value, the validator would continue and list the errors of every branch.
 
 use std::collections::{HashMap, HashSet};
 
