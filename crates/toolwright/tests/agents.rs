@@ -333,7 +333,7 @@ fn approval_of_a_delegate_is_decided_while_its_caller_is_followed() {
 }
 
 #[test]
-fn journal_tree_and_details_of_a_run_are_printed_with_whole_ids() {
+fn journal_and_tree_and_details_of_a_run_are_printed_with_unshortened_ids() {
     let server = start_with_definitions();
     let (run, call) = start_waiting_run(&server);
     server.run(&["runs", "approve", &run, &call]).expect_exit(0);

@@ -19,15 +19,10 @@ use super::source_lines::{self, DocumentLines};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ResourceKind {
-    /// A provider.
     Provider,
-    /// A prompt fragment.
     Fragment,
-    /// An entity type.
     Type,
-    /// A tool.
     Tool,
-    /// An agent.
     Agent,
 }
 
@@ -46,7 +41,6 @@ const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 5] = [
 /// A definition, ready to be sent.
 #[derive(Debug)]
 pub(super) struct FileDefinition {
-    /// The kind.
     pub kind: ResourceKind,
     /// The name under which it is addressed.
     pub name: String,
@@ -61,7 +55,6 @@ pub(super) struct FileDefinition {
 /// The position of a definition in a file.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(super) struct SourceLocation {
-    /// The file.
     pub file: PathBuf,
     /// The number of the document in the file, starting at 1.
     pub document: usize,

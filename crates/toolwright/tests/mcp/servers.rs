@@ -265,7 +265,7 @@ fn child_of(server: &Server, package: &str) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_of_one_principal_are_limited() {
+async fn number_of_running_commands_of_one_principal_is_limited() {
     let peer = Server::start_without_demo(Vec::new());
     let server = Server::start_without_demo(vec![("TOOLWRIGHT_MCP__MAX_PROCESSES_PER_PRINCIPAL", "1".to_owned())]);
     let secret = json!({ "name": "peer-key", "scope": "realm", "value": ADMIN_KEY });
