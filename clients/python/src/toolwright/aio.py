@@ -206,7 +206,7 @@ class AsyncTools:
         return await self._client.perform(call_tool(ref, input, version, tools))
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[ToolView]:
-        """Returns all tools. `query` is a query; the other parameters filter by the fields of a definition."""
+        """Returns all tools. `query` is in the query language; other parameters filter by fields of a definition."""
         return self._client.iterate(operations.list_tools(query=query).with_query(**filters))
 
 
@@ -268,7 +268,7 @@ class AsyncAgents:
         )
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[AgentView]:
-        """Returns all agents. `query` is a query; the other parameters filter by the fields of a definition."""
+        """Returns all agents. `query` is in the query language; other parameters filter by fields of a definition."""
         return self._client.iterate(operations.list_agents(query=query).with_query(**filters))
 
 

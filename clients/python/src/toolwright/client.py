@@ -204,7 +204,7 @@ class Tools:
         return self._client.perform(call_tool(ref, input, version, tools))
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> Iterator[ToolView]:
-        """Returns all tools. `query` is a query; the other parameters filter by the fields of a definition."""
+        """Returns all tools. `query` is in the query language; other parameters filter by fields of a definition."""
         return self._client.iterate(operations.list_tools(query=query).with_query(**filters))
 
 
@@ -266,7 +266,7 @@ class Agents:
         )
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> Iterator[AgentView]:
-        """Returns all agents. `query` is a query; the other parameters filter by the fields of a definition."""
+        """Returns all agents. `query` is in the query language; other parameters filter by fields of a definition."""
         return self._client.iterate(operations.list_agents(query=query).with_query(**filters))
 
 
