@@ -18,7 +18,7 @@ pub struct ModelError {
     pub message: String,
 }
 
-/// The kinds of failure, by who can resolve them.
+/// The kinds of failure, classified by who can resolve them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The key is missing or invalid, lacks a permission, or has no quota left.

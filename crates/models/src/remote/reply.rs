@@ -14,7 +14,7 @@ use super::{Target, thinking};
 use crate::names::NameTable;
 use crate::{ErrorKind, ModelError, Sink};
 
-/// The maximum length of a reply's text, reasoning and arguments of calls, in bytes.
+/// The maximum total length of the text, the reasoning and the call arguments of a reply, in bytes.
 const MAX_REPLY_BYTES: usize = 8 << 20;
 
 /// The content of a stream that has ended.
