@@ -160,8 +160,8 @@ impl DirectCall {
         outcome.map_err(|error| Unavailable::new("the call was lost", error))?
     }
 
-    /// Executes a call that only reads in the caller's task. Dropping the future cancels the call. A cancelled call
-    /// still gets a journal with an envelope.
+    /// Executes the call in the caller's task. The call must only read. Dropping the future cancels the call. A
+    /// cancelled call still gets a journal with an envelope.
     pub async fn execute_while_awaited(self) -> Result<DirectOutcome, Unavailable> {
         let (cancel, calls) = (self.cancellation(), self.origin.runs.0.calls.clone());
         let _running = calls.token();

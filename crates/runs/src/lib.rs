@@ -218,7 +218,7 @@ impl Runs {
         self.0.build_executor(start, scope).await
     }
 
-    /// The run of a conversation that has not ended.
+    /// The unfinished run of a conversation, if there is one.
     pub async fn open_run_of(
         &self,
         realm: &RealmScope,

@@ -144,8 +144,7 @@ impl Pair {
 }
 
 /// The content of an entry without the parts that always differ between two runs: times, the ids of runs and
-/// conversations, and the ids that a model provider gives to calls. Shared parts stay hashes, which are equal for equal
-/// parts.
+/// conversations, and the ids that a model provider gives to calls. Shared parts are compared by their hashes.
 fn comparable(entry: &JournalEntry) -> Value {
     let mut body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
     if let Some(start) = body.as_object_mut().filter(|_| entry.n == 1) {

@@ -269,7 +269,8 @@ impl CachedRun {
         Ok(TaskPlan { tasks: tasks.collect(), timer, parent: None })
     }
 
-    /// Starts the effects that the machine requests until it only waits. Returns whether the run was freshly loaded.
+    /// Starts the effects that the machine requests, and repeats this until the run only waits. Returns whether the run
+    /// was freshly loaded.
     async fn run_to_rest(&mut self) -> Result<bool, WriteError> {
         let freshly_loaded = std::mem::take(&mut self.freshly_loaded);
         let mut effects = self.core.machine.next();
