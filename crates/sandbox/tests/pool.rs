@@ -333,7 +333,7 @@ async fn principal_that_queues_many_jobs_leaves_slots_to_the_others() {
     assert_eq!(waiting.dequeued.load(Ordering::SeqCst), 0, "the third job of one principal waits");
 }
 
-/// A host that counts when its job starts and stops waiting for a slot.
+/// A host that counts how often its job begins to wait for a slot, and how often it stops waiting.
 #[derive(Default)]
 struct QueueHost {
     queued: AtomicUsize,
