@@ -316,7 +316,7 @@ pub(crate) async fn upsert(tx: &mut Tx, effects: &[(RunId, &StoredEffect)]) -> R
     Ok(())
 }
 
-/// Marks calls as undone. Each pair is the run that undid the call, and the call. A call of another realm is not
+/// Marks calls as undone. The first element of each pair is the run that undid the call. A call of another realm is not
 /// marked.
 pub(crate) async fn mark_undone(tx: &mut Tx, undone: &[(RunId, &UndoneEffect)]) -> Result<(), StoreError> {
     for (by, effect) in undone {

@@ -63,8 +63,8 @@ impl TryFrom<PageRow> for JournalRow {
 const FOLLOWS_PREVIOUS: &str = "'model_replied', 'model_failed', 'prepared'";
 
 impl RealmRuns<'_> {
-    /// Returns one page of the journal of a run. The query reads the entries of the page, their neighbours, and for an
-    /// entry that ends a wait at most 200 earlier entries.
+    /// Returns one page of the journal of a run. The query reads the entries of the page and their neighbours. For an
+    /// entry that ends a wait, it also reads at most 200 earlier entries.
     pub async fn journal_page(&self, run: RunId, query: &JournalPageQuery) -> Result<Vec<JournalRow>, StoreError> {
         let mut sql = Sql::new(
             "SELECT j.n, j.written_at, j.kind, j.body, j.hash, j.call_id, j.tool, j.fork_state AS fork_state_before,

@@ -20,7 +20,7 @@ pub struct TaskStart<'a> {
     pub run: RunId,
     /// The id of the task within the run.
     pub id: &'a str,
-    /// The request of the scheduler that executes the task. The scheduler repeats it until it gets a reply.
+    /// The scheduler's request to execute the task. The scheduler repeats the request until it gets a reply.
     pub invocation: &'a str,
     /// The server.
     pub server: &'a ServerId,
