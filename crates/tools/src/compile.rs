@@ -262,8 +262,8 @@ fn schemas(
     (compile(input, input_path, "/inputJsonSchema"), compile(output, output_path, "/outputJsonSchema"))
 }
 
-/// Whether the definition does not state its side effects although the function that it names writes. Such a tool is
-/// treated as a write.
+/// Whether the definition names a function that writes, but does not state its side effects. Such a tool is treated as
+/// a write.
 pub fn has_undeclared_writes(definition: &ToolDefinition, library: &Library) -> bool {
     let undeclared = definition.side_effects.is_none() && definition.has_side_effects.is_none();
     let path = definition.invocation.path.as_deref().unwrap_or_default();
