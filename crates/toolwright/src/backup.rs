@@ -113,7 +113,7 @@ impl Drop for Draft {
     }
 }
 
-/// Copies a folder and returns the number of files. A folder that does not exist is empty.
+/// Copies a folder and returns the number of files. A folder that does not exist counts as empty.
 fn copy_folder(source: &Path, target: &Path) -> anyhow::Result<u64> {
     create_private_dir(target).with_context(|| format!("create `{}`", target.display()))?;
     let entries = match fs::read_dir(source) {

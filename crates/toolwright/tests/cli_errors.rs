@@ -1,4 +1,5 @@
-//! Tests the error messages of the command line: suggestions, places in files, and no repetition.
+//! Tests the error messages of the command line: they suggest similar names, name the lines of a file, and do not
+//! repeat errors.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -234,8 +234,8 @@ fn format_from_extension(path: &Path) -> Option<Format> {
     }
 }
 
-/// Determines the format. A file has the format of its extension. Standard input has the format `format`; if that is
-/// `None`, the format is detected in the text.
+/// Determines the format. The extension of a file determines its format. Standard input has the format `format`; if
+/// that is `None`, the format is detected in the text.
 fn detect_format(file: &Path, text: &str, format: Option<Format>) -> Result<Format, String> {
     if file != Path::new(STDIN) {
         return format_from_extension(file).ok_or_else(|| format!("must be a {KNOWN_EXTENSIONS} file"));

@@ -35,7 +35,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
-    /// The maximum number of open connections. While it is reached, new connections wait in the backlog of the
+    /// The maximum number of open connections. When this number is reached, new connections wait in the backlog of the
     /// operating system.
     pub max_connections: usize,
     /// When idle connections are closed.

@@ -200,7 +200,8 @@ async fn stdio_import_is_forbidden_when_stdio_is_disabled() {
     assert!(problem["detail"].as_str().unwrap().contains("mcp.stdio"), "{problem}");
 }
 
-/// A program that is no MCP server. It writes to standard error what it can read about its parent and its own secrets.
+/// A program that is not an MCP server. It writes to standard error what it can read about its parent and its own
+/// secrets.
 const SPY: &str = r#"
 tr '\0' '\n' < /proc/$PPID/environ >&2
 echo "command line: $(tr '\0' ' ' < /proc/$PPID/cmdline)" >&2

@@ -14,14 +14,15 @@ use crate::cli::failure::Failure;
 use crate::cli::fields::text;
 use crate::cli::output::sanitize_line;
 
-/// A definition of a set that no file contains.
+/// A definition that belongs to the set and that no file contains.
 pub(in crate::cli) struct Unlisted {
     pub kind: ResourceKind,
     pub name: String,
     id: String,
 }
 
-/// Returns the definitions of a set that no file contains. A definition comes before the definitions that it refers to.
+/// Returns the definitions that belong to the set and that no file contains. A definition comes before the definitions
+/// that it refers to.
 pub(in crate::cli) async fn unlisted(
     cx: &Context,
     set: &str,
@@ -46,7 +47,8 @@ pub(in crate::cli) async fn unlisted(
     Ok(found)
 }
 
-/// Deletes the definitions of a set that no file contains. If one deletion fails, the others are still attempted.
+/// Deletes the definitions that belong to the set and that no file contains. If one deletion fails, the others are
+/// still attempted.
 pub(super) async fn run(
     cx: &Context,
     set: &str,
