@@ -4,7 +4,7 @@ import { Http, type AnyInit, type InitArguments, type ItemOf, type PathWith, typ
 import type { AgentResponse, ApprovalView, ClientAction, Decision, RunStatus, Schemas, StreamEvent, ToolEnvelope } from "./models.js";
 import { StreamReader, type StreamRequest } from "./stream.js";
 
-/** After how many silent milliseconds a stream counts as lost. The server sends a comment every 15 seconds. */
+/** The milliseconds without data after which a stream counts as lost. The server sends a comment every 15 s. */
 const STREAM_SILENCE = 60_000;
 
 /** Filters of a list: a `query`, the page size `limit`, and values of fields. */
@@ -118,7 +118,7 @@ export class Run {
     return this.response.status;
   }
 
-  /** The answer; until there is one, the model's last text. */
+  /** The answer, or the model's last text if there is no answer yet. */
   get text(): string {
     return this.response.responseText;
   }
@@ -292,7 +292,7 @@ export class Runs {
     return this.client.stream({ method: "GET", path: "/api/v1/ai/runs/{id}/events", init });
   }
 
-  /** Returns all runs, the latest first, filtered by `status`, `agentRef`, `toolRef` and others. */
+  /** Returns all runs, latest first, filtered by `status`, `agentRef`, `toolRef` and others. */
   list(filters: Filters = {}): AsyncGenerator<ItemOf<"/api/v1/ai/runs">> {
     return this.client.iterate("/api/v1/ai/runs", filters);
   }

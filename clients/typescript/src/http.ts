@@ -129,7 +129,7 @@ export class Http {
     return response;
   }
 
-  /** Returns a failure of `fetch` as a `ToolwrightError`. An abort by the caller remains as it is. */
+  /** Returns a failure of `fetch` as a `ToolwrightError`. An abort by the caller is returned unchanged. */
   explained(error: unknown, signal: AbortSignal | undefined, runId?: string): unknown {
     if (error instanceof ToolwrightError || signal?.aborted) return error;
     return connectionError(error, this.url, runId);
