@@ -389,7 +389,7 @@ lookup()
 }
 
 #[tokio::test]
-async fn processor_time_of_earlier_jobs_does_not_count() {
+async fn processor_time_of_earlier_jobs_does_not_count_against_the_limit() {
     let sandbox = sandbox();
     let first = worker_pid(&sandbox, "a").await;
     for _ in 0..4 {
