@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_outside_of_ascii_and_control_characters_are_found() {
+    fn secret_with_non_ascii_or_control_characters_is_found() {
         let escaped = EscapedSecrets::new(&["pässwort\n😀1"]).unwrap();
         for form in [
             r"p\u00e4sswort\n\ud83d\ude001",

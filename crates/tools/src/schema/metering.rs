@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_into_data_is_rejected() {
+    fn reference_into_the_value_of_const_or_enum_is_rejected() {
         for data in ["const", "enum"] {
             let schema = json!({ "$ref": format!("#/{data}/0"), data: [{ "type": "string" }] });
             assert!(with_meters(&schema).is_err(), "{data}");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_cannot_contain_a_meter_of_its_own() {
+    fn schema_with_the_reserved_meter_keyword_is_rejected() {
         assert!(with_meters(&json!({ "properties": { "a": { METER: 1_000_000_000 } } })).is_err());
         assert!(with_meters(&json!({ "properties": { METER: { "type": "string" } } })).is_ok());
     }
