@@ -97,7 +97,7 @@ fn prune_deletes_only_definitions_that_the_same_set_created() {
 }
 
 #[test]
-fn diff_shows_changed_lines_and_its_exit_code_tells_differences_from_errors() {
+fn diff_shows_changed_lines_and_its_exit_code_distinguishes_differences_from_errors() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "tool.yaml", TOOL);
