@@ -162,7 +162,7 @@ pub struct NewRun {
     pub labels: RunLabels,
 }
 
-/// Properties of a run that lists show and search. All are absent in runs of earlier builds.
+/// Properties of a run. Lists of runs show them and can be searched by them. All are absent in runs of earlier builds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunLabels {
     /// The version of the agent.
