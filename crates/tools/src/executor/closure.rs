@@ -62,8 +62,8 @@ impl Closure {
         Ok(Self(tools))
     }
 
-    /// Returns a hash of all definitions in the closure. As long as the fingerprint does not change, a call to the tool
-    /// does the same.
+    /// Returns a hash of all definitions in the closure. As long as the fingerprint does not change, the tool behaves
+    /// the same.
     pub fn fingerprint(&self) -> String {
         let mut hasher = Hasher::default();
         for (name, tool) in &self.0 {

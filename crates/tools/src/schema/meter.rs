@@ -7,8 +7,8 @@ use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 use toolwright_budget::{Stopped, charge_nested, within};
 
-/// The keyword that counts the work of the schema after it. The value of the keyword is the number of nodes of that
-/// schema.
+/// The keyword that counts the work of validating against the schema that follows it. The value of the keyword is the
+/// number of nodes of that schema.
 pub(super) const METER: &str = "x-toolwright-work";
 
 /// How many nodes of a schema are checked in one step.
