@@ -142,8 +142,8 @@ fn copy_file(source: &Path, target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies a file, readable by its owner only. Returns false if the source does not exist, for example because the server
-/// has deleted it since the folder was listed.
+/// Copies a file. Only the owner can read the copy. Returns false if the source does not exist, for example because the
+/// server has deleted it since the folder was listed.
 fn copy_file_if_present(source: &Path, target: &Path) -> anyhow::Result<bool> {
     let mut from = match fs::File::open(source) {
         Ok(file) => file,
