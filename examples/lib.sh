@@ -1,5 +1,4 @@
-# Functions that the examples share. Source it; it runs nothing by itself.
-# shellcheck shell=bash
+# Functions that the examples share. Source this file; it runs nothing by itself. shellcheck shell=bash
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[1]}")" && pwd)
 peer_pid=''

@@ -1,4 +1,4 @@
-// Streams the run of an agent, shows its text and calls, and asks before it changes something.
+// Streams the run of an agent, shows its text and calls, and asks you before the agent changes something.
 //
 //   npm install ./clients/typescript
 //   source toolwright-data/env.sh

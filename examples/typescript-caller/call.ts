@@ -77,7 +77,7 @@ const agent = encodeURIComponent("examples/noter");
 let run = await post<Run>(`agents/${agent}/execute`, { userMessage: "Send the offer." });
 console.log("status:", run.status);
 
-// 3. Decide on each call that waits. The response is that of `execute`.
+// 3. Decide on each call that waits. The response has the same form as that of `execute`.
 for (const approval of run.approvals) {
   console.log("approve:", approval.toolRef, JSON.stringify(approval.input));
   run = await post<Run>(`runs/${run.runId}/approvals/${approval.callId}`, { decision: "approve" });

@@ -68,7 +68,7 @@ fn assert_rewrite_is_gram(rewrite: &Rewrite, text: &str) {
     }
 }
 
-/// Checks that the definitions of the text survive writing and reading.
+/// Checks that the definitions of the text are unchanged after they are written and read again.
 fn assert_definitions_round_trip(pattern: &Pattern) {
     for parsed in read_all(std::slice::from_ref(pattern)).unwrap_or_default() {
         match parsed.definition {

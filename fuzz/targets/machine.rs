@@ -1,4 +1,5 @@
-//! Drives the agent machine with arbitrary possible events. Every run must stay within its limits and consistent.
+//! Drives the agent machine with arbitrary events that are possible in its state. Every run must stay consistent and
+//! within its limits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +13,7 @@ use toolwright_types::{
     SideEffects, StopReason, Timestamp, ToolEnvelope, ToolError, UnknownOutcome, Usage,
 };
 
-/// Makes choices from the bytes of the input, and from zeros after their end.
+/// Makes choices from the bytes of the input. After the last byte, it uses zeros.
 struct ByteSource<'a>(&'a [u8]);
 
 impl ByteSource<'_> {

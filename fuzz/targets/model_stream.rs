@@ -1,4 +1,5 @@
-//! Sends arbitrary bytes from a real HTTP server to the client of each provider. Each must end with a reply or an error.
+//! Sends arbitrary bytes from a real HTTP server to the client of each provider. Each request must end with a reply or
+//! an error.
 #![no_main]
 
 use std::sync::{Arc, LazyLock, Mutex};

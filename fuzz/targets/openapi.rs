@@ -23,7 +23,8 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// Wraps the text as an operation and a schema of a valid document, so that the fuzzer need not find the frame itself.
+/// Wraps the text as an operation and a schema of a valid document, so that the fuzzer need not find the structure of a
+/// valid document itself.
 fn wrap(text: &str) -> Value {
     let inner: Value = serde_json::from_str(text).unwrap_or_default();
     serde_json::json!({

@@ -12,7 +12,7 @@ from toolwright import AsyncClient, ToolwrightError, approve, operations, output
 from toolwright.models import ApprovalView, DecisionBody
 
 
-def test_calls_errors_and_pages(url: str) -> None:
+def test_calls_run_concurrently_and_errors_are_raised_and_all_pages_are_read(url: str) -> None:
     async def scenario() -> None:
         async with AsyncClient(url, KEY) as client:
             envelopes = await asyncio.gather(
@@ -29,7 +29,7 @@ def test_calls_errors_and_pages(url: str) -> None:
     asyncio.run(scenario())
 
 
-def test_run_with_coroutine_functions(url: str) -> None:
+def test_coroutine_functions_answer_approvals_and_client_tools(url: str) -> None:
     async def open_file(payload: Any) -> Any:
         return {"lines": 3}
 

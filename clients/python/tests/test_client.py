@@ -122,7 +122,7 @@ def test_waiting_run_is_edited(client: Client) -> None:
 @pytest.mark.parametrize(
     ("decision", "executed"), [(approve(), True), (deny("no"), False), (edit({"properties": {"dealname": "E"}}), True)]
 )
-def test_callback_decides(client: Client, decision: DecisionBody, executed: bool) -> None:
+def test_callback_decides_on_a_waiting_call(client: Client, decision: DecisionBody, executed: bool) -> None:
     asked: list[str] = []
 
     def decide(approval: ApprovalView) -> DecisionBody:
@@ -212,7 +212,7 @@ def test_conversation_continues(client: Client) -> None:
     assert "two orders" in second.text
 
 
-def test_durable_run_is_watched_from_the_background(client: Client) -> None:
+def test_durable_run_started_in_the_background_can_be_watched(client: Client) -> None:
     accepted = client.agents.start("assistant", "Which deals are in negotiation?")
     events = list(client.runs.events(accepted["runId"]))
     assert events[-1]["type"] == "DONE"

@@ -18,22 +18,22 @@ export interface Answers {
   onApproval?: ((approval: ApprovalView) => Decision | undefined | Promise<Decision | undefined>) | undefined;
 }
 
-/** Throw it in a function that performs a client tool: the call fails with this message, and the run continues. */
+/** A function that performs a client tool can throw this: the call fails with its message, and the run continues. */
 export class ClientToolError extends Error {
   override readonly name = "ClientToolError";
 }
 
-/** The call is executed. */
+/** Returns the decision to execute the call. */
 export function approve(): Decision {
   return { decision: "approve" };
 }
 
-/** The call is not executed; the model sees the reason. */
+/** Returns the decision not to execute the call. The model sees the reason. */
 export function deny(reason?: string): Decision {
   return { decision: "deny", reason: reason ?? null };
 }
 
-/** The call is executed with this input, and the model is informed. */
+/** Returns the decision to execute the call with this input. The model is informed that the input was changed. */
 export function edit(input: unknown): Decision {
   return { decision: "edit", input };
 }

@@ -4,13 +4,13 @@ import { Http, type AnyInit, type InitArguments, type ItemOf, type PathWith, typ
 import type { AgentResponse, ApprovalView, ClientAction, Decision, RunStatus, Schemas, StreamEvent, ToolEnvelope } from "./models.js";
 import { StreamReader, type StreamRequest } from "./stream.js";
 
-/** After how many silent milliseconds a stream counts as lost. The server sends a comment every 15 seconds. */
+/** The milliseconds without data after which a stream counts as lost. The server sends a comment every 15 s. */
 const STREAM_SILENCE = 60_000;
 
 /** Filters of a list: a `query`, the page size `limit`, and values of fields. */
 export type Filters = Record<string, string | number | boolean | undefined>;
 
-/** What a run of an agent may have beside its message. */
+/** The options of an agent's run, in addition to the message. */
 export interface RunOptions {
   /** The conversation to continue. */
   conversationId?: string | undefined;
@@ -118,7 +118,7 @@ export class Run {
     return this.response.status;
   }
 
-  /** The answer; until there is one, the model's last text. */
+  /** The answer, or the model's last text if there is no answer yet. */
   get text(): string {
     return this.response.responseText;
   }
@@ -171,7 +171,7 @@ export class Run {
   }
 }
 
-/** A call that waits for an approval. A decision returns when the run ends or waits again. */
+/** A call that waits for an approval. Its methods return when the run ends or waits again. */
 export class Approval {
   constructor(
     private readonly client: Client,
@@ -180,17 +180,17 @@ export class Approval {
     readonly view: ApprovalView,
   ) {}
 
-  /** The call is executed. */
+  /** Approves the call, so that it is executed. */
   approve(): Promise<Run> {
     return this.decide(approve());
   }
 
-  /** The call is not executed; the model sees the reason. */
+  /** Denies the call. It is not executed, and the model sees the reason. */
   deny(reason?: string): Promise<Run> {
     return this.decide(deny(reason));
   }
 
-  /** The call is executed with this input, and the model is informed. */
+  /** Approves the call with this input. The model is informed that the input was changed. */
   edit(input: unknown): Promise<Run> {
     return this.decide(edit(input));
   }
@@ -209,7 +209,7 @@ export class Tools {
   ) {}
 
   /**
-   * Calls a tool and returns the envelope, also if the call failed. `outputOf` returns the output of an envelope.
+   * Calls a tool and returns the envelope, even if the call failed. `outputOf` returns the output of an envelope.
    * `tools` has functions that perform client tools.
    */
   call(
@@ -292,7 +292,7 @@ export class Runs {
     return this.client.stream({ method: "GET", path: "/api/v1/ai/runs/{id}/events", init });
   }
 
-  /** Returns all runs, the latest first, filtered by `status`, `agentRef`, `toolRef` and others. */
+  /** Returns all runs, latest first, filtered by `status`, `agentRef`, `toolRef` and others. */
   list(filters: Filters = {}): AsyncGenerator<ItemOf<"/api/v1/ai/runs">> {
     return this.client.iterate("/api/v1/ai/runs", filters);
   }
@@ -305,7 +305,7 @@ export class Approvals {
     private readonly http: Http,
   ) {}
 
-  /** Returns the calls that wait, the oldest first; those of all runs, or of one. */
+  /** Returns the calls that wait for an approval, oldest first: of all runs, or of one run. */
   async *list(runId?: string): AsyncGenerator<Approval> {
     for await (const view of this.client.iterate("/api/v1/ai/approvals", { runId })) {
       yield new Approval(this.client, this.http, view);

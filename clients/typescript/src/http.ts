@@ -69,9 +69,9 @@ export interface Settings {
   apiKey?: string | undefined;
   /** The realm of all requests. Default: `TOOLWRIGHT_REALM`, else the realm of the key. */
   realm?: string | undefined;
-  /** The limit of each request in milliseconds, also of the run of an agent. Default: 300000. */
+  /** The time limit of each request in milliseconds, including the run of an agent. Default: 300000. */
   timeout?: number | undefined;
-  /** After how many failed connections in a row a stream is given up. Default: 10, which is about 20 seconds. */
+  /** The number of failed connections in a row after which a stream fails. Default: 10, which is about 20 seconds. */
   reconnects?: number | undefined;
   /** Sends the requests. Default: the global `fetch`. */
   fetch?: typeof fetch | undefined;
@@ -129,7 +129,7 @@ export class Http {
     return response;
   }
 
-  /** Returns a failure of `fetch` as a `ToolwrightError`. An abort by the caller remains as it is. */
+  /** Returns a failure of `fetch` as a `ToolwrightError`. An abort by the caller is returned unchanged. */
   explained(error: unknown, signal: AbortSignal | undefined, runId?: string): unknown {
     if (error instanceof ToolwrightError || signal?.aborted) return error;
     return connectionError(error, this.url, runId);

@@ -1,4 +1,4 @@
-// A client for Toolwright: calls tools, runs agents, streams their events and answers their questions.
+// A client for Toolwright: calls tools, runs agents, streams their events, decides approvals and performs client tools.
 
 export { approve, ClientToolError, deny, edit, type Answers, type Handler } from "./answer.js";
 export { Client, type Agents, type Approval, type Approvals, type Filters, type Run, type RunOptions, type Runs, type Tools } from "./client.js";

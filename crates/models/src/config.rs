@@ -28,7 +28,7 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
-    /// Creates a configuration with defaults for everything else.
+    /// Creates a configuration with the given provider and model. All other fields have their defaults.
     pub fn new(provider: Provider, model: impl Into<String>) -> Self {
         Self { provider, model: model.into(), base_url: None, api_key: None, timeout: DEFAULT_TIMEOUT }
     }

@@ -18,7 +18,7 @@ pub struct ModelError {
     pub message: String,
 }
 
-/// The kinds of failure, by who can resolve them.
+/// The kinds of failure, classified by who can resolve them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The key is missing or invalid, lacks a permission, or has no quota left.
@@ -218,8 +218,8 @@ impl ErrorDetails {
     }
 }
 
-/// The value of `retry-after-ms`, else of `retry-after` in seconds or as a date. A date is compared with the `date`
-/// header, so that the local clock does not matter.
+/// Reads the header `retry-after-ms`. If it is missing, reads `retry-after`, which contains seconds or a date. A date
+/// is compared with the `date` header, so that the local clock does not matter.
 fn retry_after_header(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse().ok()) {

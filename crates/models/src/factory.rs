@@ -9,7 +9,7 @@ use crate::helix::HelixModel;
 use crate::remote::RemoteModel;
 use crate::{ErrorKind, Model, ModelConfig, ModelError, Price, Prices, Provider, Script, ScriptedModel};
 
-/// Builds models from configurations, with its HTTP clients, environment, prices and scripts.
+/// Builds models from configurations. Holds the HTTP clients, environment, prices and scripts that the models use.
 #[derive(Clone)]
 pub struct ModelFactory {
     /// The client for the URLs of vendors and definitions.
@@ -25,8 +25,8 @@ impl ModelFactory {
     /// Creates a factory for models that connect through `client`. Keys and URLs come from the process environment.
     ///
     /// `client` must not follow redirects, because it would send the key to their target. Its resolver applies the
-    /// egress rules. A URL with an IP address never reaches the resolver, so the caller must check the URL of
-    /// [`ModelFactory::endpoint`].
+    /// egress rules. A URL with an IP address never reaches the resolver, so the caller must check the URL that
+    /// [`ModelFactory::endpoint`] returns.
     pub fn new(client: reqwest::Client) -> Self {
         Self {
             operator_client: client.clone(),
@@ -49,7 +49,7 @@ impl ModelFactory {
         self
     }
 
-    /// Replaces the prices.
+    /// Replaces the default prices.
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.prices = Arc::new(prices);
         self

@@ -1,7 +1,7 @@
 //! A client for HELIX, an external service that runs a model. The service accepts an `LLMRequest` and returns an
 //! `LLMResponse`, as JSON over HTTP POST.
 //!
-//! The interface does not stream, so the sink receives the whole text at once. Tool names and schemas are sent
+//! The interface does not stream, so the sink receives the whole text as one delta. Tool names and schemas are sent
 //! unchanged, because the interface imposes no restrictions on them.
 
 use std::fmt;

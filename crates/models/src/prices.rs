@@ -45,8 +45,8 @@ impl Price {
     }
 }
 
-/// A model of the price table. Its name is a prefix: it applies to every model whose name starts with it, unless a longer
-/// name applies.
+/// An entry of the price table. It applies to every model whose name starts with the name of the entry, unless an entry
+/// with a longer name also applies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownModel {
     /// The price.
@@ -122,8 +122,8 @@ impl Prices {
         Ok(PriceList::from_json(text)?.default_prices())
     }
 
-    /// The date of the built-in prices. The note in `prices.json` names their sources, and the prices that were compared
-    /// with a vendor's list later.
+    /// The date of the built-in prices. The note in `prices.json` lists their sources. It also lists the prices that
+    /// were later compared with a vendor's price list.
     pub fn as_of() -> &'static str {
         &BUILT_IN.as_of
     }
@@ -133,8 +133,8 @@ impl Prices {
         self.find(model).map(|(_, known)| known.price)
     }
 
-    /// Returns the entry that applies to `model`: the entry with the same name, else the entry with the longest name that
-    /// is a prefix of `model`.
+    /// Returns the entry that applies to `model`: of all entries whose name is a prefix of `model`, the entry with the
+    /// longest name.
     pub fn find(&self, model: &str) -> Option<(&str, &KnownModel)> {
         // The longest possible prefix of a name is the name itself, so an exact match needs no separate lookup.
         let applies = |(name, _): &(&String, &KnownModel)| !name.is_empty() && model.starts_with(name.as_str());
@@ -147,7 +147,8 @@ impl Prices {
         self.models.iter().map(|(name, known)| (name.as_str(), known))
     }
 
-    /// Replaces the entries of the same names. An override without a provider or a context size keeps the known ones.
+    /// Adds the overrides, and replaces entries with the same names. An override without a provider or a context size
+    /// keeps the values of the replaced entry.
     fn apply(mut self, overrides: &BTreeMap<String, PriceEntry>, source: PriceSource, as_of: Option<&String>) -> Self {
         for (name, entry) in overrides {
             let mut known = entry.known(source, as_of.cloned());
@@ -160,7 +161,7 @@ impl Prices {
         self
     }
 
-    /// Returns the cost of `usage` of `model`; `None` if its price is not known.
+    /// Returns the cost of `usage` at the price of `model`; `None` if the price is not known.
     pub fn cost(&self, model: &str, usage: Usage) -> Option<f64> {
         Some(self.price_of(model)?.cost(usage))
     }

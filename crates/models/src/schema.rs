@@ -1,4 +1,4 @@
-//! Lowers schemas, that is, reduces them to the subsets of JSON Schema that providers accept.
+//! Lowers schemas: reduces them to the subsets of JSON Schema that providers accept.
 //!
 //! | dialect | providers | restrictions |
 //! |---|---|---|

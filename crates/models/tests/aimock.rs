@@ -70,7 +70,7 @@ async fn text_is_streamed_in_several_deltas() {
 }
 
 #[tokio::test]
-async fn parallel_calls_and_their_results_round_trip() {
+async fn parallel_calls_are_parsed_and_their_results_are_accepted() {
     for (provider, name) in MODELS {
         let mut request = request_with_tools("weather in two cities");
         let (reply, _) = complete(provider, name, &request).await;
@@ -119,8 +119,8 @@ async fn text_and_call_in_one_reply_are_parsed() {
 
 #[tokio::test]
 async fn malformed_arguments_are_kept_as_text() {
-    // Not tested for Google, whose format has no textual arguments, nor for Anthropic, because aimock replaces
-    // malformed arguments with `{}`.
+    // Google is not tested, because its format has no textual arguments. Anthropic is not tested, because aimock
+    // replaces malformed arguments with `{}`.
     for (provider, name) in MODELS.into_iter().filter(|(provider, _)| provider.starts_with("openai")) {
         let (reply, _) = complete(provider, name, &request_with_tools("broken arguments")).await;
         let arguments = reply.unwrap().tool_calls.remove(0).arguments;

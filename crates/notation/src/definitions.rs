@@ -64,7 +64,7 @@ impl Reader<'_> {
                     path: path.clone(),
                     definition: ParsedDefinition::Agent(Box::new(agent.definition)),
                 }),
-                // These errors include the errors of the agent's tools, so the tools are not visited again.
+                // The errors of the agent include the errors of its tools, so the tools are not visited separately.
                 Err(errors) => return report(errors, path),
             }
         } else if is_tool(pattern) {

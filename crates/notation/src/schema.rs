@@ -21,7 +21,7 @@ pub(crate) fn return_type(schema: &Json) -> Option<Type> {
     let parameters = parameters(&around)?;
     let [only] = parameters.as_slice() else { return None };
     let is_bare = *only == Parameter::required(&only.name, only.kind.clone());
-    // `Object` without fields stands for a missing output schema, so it cannot express a schema.
+    // As a return type, `Object` without fields means that there is no output schema. So it cannot express a schema.
     (is_bare && only.kind != Type::Object(None)).then(|| only.kind.clone())
 }
 

@@ -33,7 +33,7 @@ pub fn read_tool(pattern: &Pattern) -> Result<ToolDefinition, Vec<DefinitionErro
     read(pattern, &mut |fields| fields.reject_unknown())
 }
 
-/// Converts a tool pattern to a definition. `unknown` handles the unknown properties.
+/// Converts a tool pattern to a definition. `unknown` rejects the unknown properties or removes them.
 pub(crate) fn read(
     pattern: &Pattern,
     unknown: &mut dyn FnMut(&mut DefinitionFields),

@@ -64,7 +64,8 @@ fn scalar_to_json(scalar: &Scalar) -> Result<Json, String> {
     }
 }
 
-/// Returns whether a gram map preserves the order of the object's keys. Gram maps sort their keys.
+/// Returns whether a gram map would preserve the order of the object's keys. A gram map sorts its keys, so only a
+/// sorted object keeps its order.
 fn keeps_order(json: &Json) -> bool {
     json.as_object().is_none_or(|object| object.keys().is_sorted())
 }

@@ -46,8 +46,8 @@ pub(crate) fn propose_auth(document: &OpenApiDocument, secret: &str) -> Proposed
     ProposedAuth { config: AuthConfig::default(), is_fallback: true, hint: Some(hint) }
 }
 
-/// Returns the required schemes with their scopes. If the document requires none, returns those of the first operation
-/// that requires a scheme, else all declared schemes.
+/// Returns the required schemes with their scopes. If the document requires none, returns the schemes of the first
+/// operation that requires one. If no operation requires one, returns all declared schemes.
 fn required_schemes(document: &OpenApiDocument) -> Vec<(&str, Vec<String>)> {
     let root = &document.root;
     let global = security_requirements(root);
@@ -75,7 +75,7 @@ fn security_requirements(holder: &Value) -> Vec<(&str, Vec<String>)> {
     first.map(|(name, value)| (name.as_str(), scopes(value))).collect()
 }
 
-/// Returns `None` for a scheme that a provider does not support.
+/// Converts a security scheme. Returns `None` if a provider does not support the scheme.
 fn from_scheme(name: &str, scheme: &Map<String, Value>, scopes: Vec<String>, secret: &str) -> Option<ProposedAuth> {
     let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
     let base = AuthConfig { secret_ref: Some(secret.to_owned()), ..AuthConfig::default() };
@@ -131,7 +131,7 @@ fn manual_token_hint(secret: &str) -> String {
     format!("get a token and store it: toolwright secrets set {secret} (the token is not renewed)")
 }
 
-/// The client credentials flow, the only OAuth flow without an interactive login.
+/// Converts the client credentials flow, which is the only OAuth flow without an interactive login.
 fn client_credentials(
     scheme: &Map<String, Value>,
     scopes: Vec<String>,
@@ -143,7 +143,8 @@ fn client_credentials(
     let config = AuthConfig {
         auth_type: AuthType::OAuth2,
         token_endpoint: Some(endpoint),
-        // A placeholder, because a provider cannot be saved without a client id, which only the operator knows.
+        // This value is a placeholder. A provider cannot be saved without a client id, and only the operator knows the
+        // real id.
         client_id: Some(secret.to_owned()),
         scopes,
         ..base

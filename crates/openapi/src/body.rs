@@ -129,7 +129,7 @@ impl<'d> RequestBody<'d> {
         }
         let template = match self.is_form {
             true => Some(BodyTemplate::Json(self.form_template(document, "param", &flat.properties))),
-            // Without a template, a tool with one of these methods sends its whole input as the body.
+            // No template is needed: without one, a tool with one of these methods sends its whole input as the body.
             false if taken.is_empty() && matches!(method, "post" | "put" | "patch") => None,
             false if taken.is_empty() => Some(BodyTemplate::Text(placeholder("param"))),
             false => {

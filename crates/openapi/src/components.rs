@@ -12,8 +12,8 @@ use crate::text;
 const MAX_SCHEMAS: usize = 10_000;
 /// The maximum total size of the converted schemas, in bytes.
 const MAX_BYTES: usize = 64 << 20;
-/// The maximum number of `allOf` parts of one schema that are inlined. There are no cycles at this point, but parts can
-/// have many parts themselves.
+/// The maximum number of `allOf` parts of one schema that are inlined. Cycles were removed earlier, but a part can
+/// itself have many parts.
 const MAX_INLINED_PARTS: usize = 64;
 /// The maximum length of a description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 1000;
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_an_allof_that_only_declare_properties_are_merged() {
+    fn allof_parts_that_only_declare_properties_are_merged() {
         let found = convert(json!({
             "Base": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" }, "kind": { "type": "string" } } },
             "Plain": { "allOf": [{ "$ref": "#/components/schemas/Base" }, { "properties": { "kind": { "const": "p" } }, "required": ["kind", "id"] }] },
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn part_of_an_allof_that_refers_back_to_its_schema_is_merged() {
+    fn allof_part_that_refers_back_to_its_schema_is_merged() {
         let found = convert(json!({
             "Entity": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" }, "parent": { "$ref": "#/components/schemas/Folder" } } },
             "Closed": { "type": "object", "required": ["id"], "minProperties": 1, "properties": { "id": {}, "of": { "$ref": "#/components/schemas/File" } } },

@@ -81,8 +81,8 @@ pub fn matches_any(patterns: &[String], text: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| matches_glob(pattern, text))
 }
 
-/// Returns whether `text` matches a pattern. After a mismatch, it retries only from the last `*` and the last `**`.
-/// That is sufficient and avoids exponential time.
+/// Returns whether `text` matches a pattern. After a mismatch, the search resumes only at the last `*` or the last
+/// `**`. That is sufficient and avoids exponential time.
 fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);

@@ -30,7 +30,8 @@ impl ToolNames {
         Self { prefix, taken: HashSet::new(), suffixes: HashMap::new() }
     }
 
-    /// Assigns a name to an operation: its id, else its method and path. Returns `None` if neither yields a valid name.
+    /// Assigns a name to an operation. It is derived from the id of the operation, or from its method and path if it
+    /// has no usable id. Returns `None` if this yields no valid name.
     pub(crate) fn assign(&mut self, id: Option<&str>, method: &str, path: &str) -> Option<AssignedName> {
         let own =
             id.map(sanitize).filter(|own| !own.is_empty()).unwrap_or_else(|| sanitize(&format!("{method} {path}")));

@@ -95,7 +95,7 @@ pub(crate) fn read<'d>(
     Ok(parameters)
 }
 
-/// Returns `None` for a parameter that the tool does not send.
+/// Reads one parameter. Returns `None` if the tool does not send the parameter.
 fn read_one<'d>(
     document: &'d OpenApiDocument,
     location_name: &str,

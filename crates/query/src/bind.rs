@@ -148,7 +148,8 @@ fn edge(
     Ok(Edge { direction, relation, other })
 }
 
-/// Returns `None` for a condition that does not filter, such as `expand(b)`. So `a || expand(b)` is equivalent to `a`.
+/// Converts a condition. Returns `None` for a condition that does not filter, such as `expand(b)`. So `a || expand(b)`
+/// is equivalent to `a`.
 fn predicate(condition: &Condition, context: &BindContext<'_>) -> Result<Option<Predicate>, QueryBindError> {
     let value = |field: &crate::Field, value_test| Predicate::Value { field: field.clone(), value_test };
     let (negated, predicate) = match condition {

@@ -7,7 +7,7 @@ use crate::filter::{Bound, Filter, Predicate, ValueSet, ValueTest};
 use crate::{Case, CompareOp, Field};
 
 impl Filter {
-    /// Whether the document matches. Matching does not allocate memory in proportion to the document.
+    /// Whether the document matches. The memory that matching allocates does not grow with the size of the document.
     pub fn matches(&self, document: &Value) -> bool {
         self.root.holds(document)
     }

@@ -39,7 +39,8 @@ impl Filter {
         Self::from_root(Predicate::Ids(ids))
     }
 
-    /// Matches the documents whose field contains one of these texts. The comparison is case-sensitive.
+    /// Matches the documents whose field equals one of these texts, or is an array with one of them. The comparison is
+    /// case-sensitive.
     pub fn text_in(field: Field, texts: impl IntoIterator<Item = String>) -> Self {
         let values = ValueSet { exact: texts.into_iter().collect(), ..ValueSet::default() };
         Self::from_root(Predicate::Value { field, value_test: ValueTest::In(values.sorted()) })

@@ -41,7 +41,7 @@ pub struct TypeMaintenance {
 }
 
 impl TypeMaintenance {
-    /// Creates the maintenance of types with these generation settings.
+    /// Creates a [`TypeMaintenance`] with these settings.
     pub fn new(store: Store, catalog: Catalog, generation: GenerationSettings, tables: SqlTables) -> Self {
         let generator = ToolGenerator::new(store.clone(), catalog.clone());
         Self { store, catalog, generator, generation, tables }

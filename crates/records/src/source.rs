@@ -25,8 +25,8 @@ pub struct RecordSet<'a> {
 /// Storage for records. Before a source is called, [`Records`](crate::Records) has checked the permission and validated
 /// the request.
 pub trait RecordSource: Send + Sync {
-    /// Returns the first of these fields that no record can have. A source that knows no more than the schema returns
-    /// `None`.
+    /// Returns the first of these fields that no record can have. A source that has no information beyond the schema
+    /// returns `None`.
     fn first_unknown_field<'a>(
         &'a self,
         _set: RecordSet<'a>,

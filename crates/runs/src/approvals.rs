@@ -28,7 +28,7 @@ pub struct DecisionDetails {
 }
 
 impl Runs {
-    /// The approvals for which child runs of a run wait, at all levels, oldest first.
+    /// The approvals that the child runs of a run wait for, at all levels, oldest first.
     pub async fn approvals_below(&self, session: &Session, run: RunId) -> Result<Vec<PendingWait>, Unavailable> {
         let query = WaitQuery {
             kind: Some(WaitKind::Approval),
@@ -49,7 +49,7 @@ impl Runs {
         Ok(self.0.store.runs(&session.realm).decisions(self.visible_owners(session), &query).await?)
     }
 
-    /// The last approval of a call of this agent to this tool that the session may see.
+    /// The latest approved call of this agent to this tool, among the decisions that the session may see.
     pub async fn last_approved(
         &self,
         session: &Session,

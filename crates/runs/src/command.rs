@@ -87,8 +87,8 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// Ignores the errors that mean that this server must not drive the run: another server drives it, it has ended, or
-    /// it does not exist.
+    /// Ignores the error if another server drives the run, the run has ended or the run does not exist. In these cases,
+    /// this server must not drive the run.
     pub(super) fn ignore_not_ours(self) -> Result<(), Self> {
         match self {
             CommandError::DrivenElsewhere(_) | CommandError::Ended(_) | CommandError::UnknownRun(_) => Ok(()),

@@ -27,7 +27,7 @@ impl Runs {
         self.command(session, run, RunCommand::Decide { call_id, decision, decided_by, reason }).await
     }
 
-    /// Returns the results of calls that wait for a client.
+    /// Passes the results of calls that wait for a client to the run.
     pub async fn return_results(
         &self,
         session: &Session,

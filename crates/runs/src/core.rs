@@ -75,7 +75,6 @@ impl RunCore {
         self.start_these(effects, Intents::Record).await
     }
 
-    /// Starts these effects.
     pub(crate) async fn start_these(&mut self, effects: Vec<Effect>, intents: Intents) -> Result<(), WriteError> {
         let waits =
             effects.iter().any(|effect| matches!(effect, Effect::RequestApproval(_) | Effect::RequestClientAction(_)));
@@ -260,12 +259,13 @@ impl RunCore {
             }
             (None, RunCommand::Return(results)) => self.accept_results(results).await?,
             (None, RunCommand::ChildSuspended { call_id, run, status }) => {
-                // A call that is still running reports the first suspension itself.
+                // While the call is still running, the call itself reports the first suspension of its child run. Later
+                // suspensions arrive as this command.
                 let children = self.machine.suspended_children();
                 if children.iter().any(|child| child.call_id == call_id && child.run == run) {
                     let event = EventKind::ChildSuspended { call_id, run, status };
                     let recorded = self.record_and_apply(event, Durability::Deferred).await?;
-                    // The runs above this run learn it too.
+                    // Also notifies the runs above this run.
                     self.notify_parent_of_wait();
                     recorded.map_err(CommandError::from)
                 } else {
@@ -380,8 +380,8 @@ impl RunCore {
         Arc::clone(&self.host).notify_parent(&self.start, &self.home, command);
     }
 
-    /// Tells the parent run that this run waits again after a decision, so that the watchers of the parent learn it. The
-    /// call of the parent run reports the first suspension.
+    /// Notifies the parent run that this run waits again after a decision, so that watchers of the parent run are
+    /// informed. The first suspension is reported by the call of the parent run.
     pub(crate) fn notify_parent_of_suspension(&self) {
         if !self.machine.decisions().is_empty() {
             self.notify_parent_of_wait();

@@ -147,7 +147,7 @@ impl DirectCall {
     pub async fn execute_to_end(self, cancel: &CancellationToken) -> Result<DirectOutcome, Unavailable> {
         let (runs, stop) = (self.origin.runs.clone(), self.cancellation());
         let (run, home) = (self.run(), Arc::clone(&self.origin.session.realm));
-        // Boxed, because the future is large and the runtime moves it several times before the first poll.
+        // The future is boxed, because it is large and the runtime moves it several times before the first poll.
         let mut task = runs.0.calls.spawn(Box::pin(self.perform()).in_current_span());
         let outcome = tokio::select! {
             outcome = &mut task => outcome,
@@ -160,8 +160,8 @@ impl DirectCall {
         outcome.map_err(|error| Unavailable::new("the call was lost", error))?
     }
 
-    /// Executes a call that only reads in the caller's task. Dropping the future cancels the call. A cancelled call
-    /// still gets a journal with an envelope.
+    /// Executes the call in the caller's task. The call must only read. Dropping the future cancels the call. A
+    /// cancelled call still gets a journal with an envelope.
     pub async fn execute_while_awaited(self) -> Result<DirectOutcome, Unavailable> {
         let (cancel, calls) = (self.cancellation(), self.origin.runs.0.calls.clone());
         let _running = calls.token();
@@ -272,9 +272,10 @@ enum Ended {
         facts: Box<CallFacts>,
         envelope: Box<ToolEnvelope>,
     },
-    /// The call was prepared, so the principal may call the tool, and then refused. Example: a person denied it.
+    /// The call was prepared, so the principal has the permission to call the tool. Then the call was refused, for
+    /// example because a person denied it.
     Refused(Box<ToolEnvelope>),
-    /// The preparation refused the call. The principal may lack every permission.
+    /// The preparation refused the call. It is possible that the principal has no permissions at all.
     NotPrepared(Box<ToolEnvelope>),
 }
 

@@ -115,7 +115,7 @@ impl Driver {
         Ok(request)
     }
 
-    /// Makes this server the driver of the run again, after the run was just suspended. Fails if another server has
+    /// Makes this server the driver of the run again, directly after the run was suspended. Fails if another server has
     /// claimed the run.
     async fn reacquire(&mut self) -> Result<(), WriteError> {
         let run = self.core.handle.id;

@@ -44,7 +44,7 @@ pub enum EffectError {
     /// The effect does not exist, or the principal may not see it.
     #[error("there is no effect `{0}`")]
     NotFound(String),
-    /// The outcome is known.
+    /// The outcome of the effect is already known.
     #[error("the outcome of effect `{id}` is `{outcome}`; only an unknown outcome can be resolved")]
     OutcomeKnown {
         /// The effect.
@@ -86,9 +86,9 @@ impl Runs {
         Ok(self.0.store.runs(&session.realm).undone_calls(run).await?)
     }
 
-    /// Sets the outcome of a write whose outcome is unknown. The principals that may decide on the approvals of the run
-    /// may do this. The journal does not change: its run has ended, or the machine has already answered the call. While
-    /// the run waits for a decision on the call, the decision determines the outcome.
+    /// Sets the outcome of a write whose outcome is unknown. A principal that may decide on the approvals of the run
+    /// may set the outcome. The journal does not change: its run has ended, or the machine has already answered the
+    /// call. While the run waits for a decision on the call, the decision determines the outcome.
     pub async fn resolve_effect(
         &self,
         session: &Session,

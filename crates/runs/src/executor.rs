@@ -54,7 +54,7 @@ pub struct RunExecutor {
     pub prepared: Mutex<Option<Preparation>>,
 }
 
-/// Where, as whom and for whom a run acts.
+/// The realm in which a run acts, the principal that it acts as, and its owner.
 #[derive(Debug, Clone)]
 pub struct RunScope {
     /// The realm in which the run acts.

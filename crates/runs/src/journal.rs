@@ -66,7 +66,7 @@ pub(super) struct RunJournal {
 /// The number of entries between two checkpoints.
 const CHECKPOINT_INTERVAL: u64 = 50;
 
-/// The number of characters of the user's message that the row of a run has, for lists and searches.
+/// The maximum number of characters of the user's message that are stored in the row of a run, for lists and searches.
 const MAX_LABEL_CHARS: usize = 500;
 
 /// The maximum number of buffered changes.
@@ -241,7 +241,7 @@ pub(super) fn with_body(entry: &toolwright_store::JournalEntry, body: String) ->
     toolwright_store::JournalEntry { n: *n, at: *at, kind: kind.clone(), body, hash: *hash, notes: notes.clone() }
 }
 
-/// The notes of an event that is about to be applied to the machine.
+/// The facts that are stored with the entry of an event. The event is not applied to the machine yet.
 pub(super) fn notes_of(run: &AgentRun, event: &EventKind) -> EntryNotes {
     EntryNotes {
         call_id: event.call_id().cloned(),

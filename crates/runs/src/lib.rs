@@ -218,7 +218,7 @@ impl Runs {
         self.0.build_executor(start, scope).await
     }
 
-    /// The run of a conversation that has not ended.
+    /// The unfinished run of a conversation, if there is one.
     pub async fn open_run_of(
         &self,
         realm: &RealmScope,
@@ -306,7 +306,7 @@ impl Runs {
         self.0.drivers.is_closed()
     }
 
-    /// Waits up to `grace` for the runs and calls in progress, then ends them. Durable runs remain to be recovered,
+    /// Waits up to `grace` for the runs and calls in progress, then ends them. Durable runs are left for recovery,
     /// other runs end as interrupted. Cancelled calls still end with an envelope.
     pub async fn finish(&self, grace: Duration) {
         let Inner { drivers, calls, stop, .. } = &*self.0;

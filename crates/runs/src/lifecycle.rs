@@ -153,7 +153,7 @@ fn in_trial(trial: &Trial) -> TrialAssignment {
     TrialAssignment { kind: trial.kind, arm: trial.arm.clone(), of }
 }
 
-/// Applies the entries that a fork shares with the original run. Returns the notes of the entries.
+/// Applies the entries that a fork shares with the original run. Returns the facts that are stored with the entries.
 fn replay_prefix(machine: &mut AgentRun, prefix: &[Entry]) -> Vec<EntryNotes> {
     let mut notes = vec![EntryNotes::default(); prefix.len()];
     for (entry, notes) in prefix.iter().zip(&mut notes) {

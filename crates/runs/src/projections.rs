@@ -47,8 +47,8 @@ fn effect_row(start: &RunStart, write: ExternalWrite, event: &Event) -> RunChang
     })
 }
 
-/// The change for a call that a write of an undo has compensated. Only calls in the plan of the undo count: a person may
-/// have edited the input of the compensating call.
+/// The change that marks a call as undone, if `write` is a compensating call of an undo run. Only a call in the plan of
+/// the undo is marked, because a person may have edited the input of the compensating call to name another call.
 fn undone_effect(start: &RunStart, write: &ExternalWrite, event: &Event) -> Option<RunChange> {
     if start.compensates.is_none() || write.outcome != WriteOutcome::Done {
         return None;
@@ -92,7 +92,7 @@ struct Decided {
     input: Option<Value>,
 }
 
-/// The row for a decision; `None` if the call waits for something else than an approval.
+/// The row for a decision; `None` if the call does not wait for an approval.
 fn decision_row(machine: &AgentRun, call_id: &CallId, event: &Event, n: u64, decided: Decided) -> Option<RunChange> {
     let request = machine.pending_approvals().into_iter().find(|request| request.call_id == *call_id)?;
     let Decided { outcome, decided_by, reason, input } = decided;

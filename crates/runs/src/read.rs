@@ -1,4 +1,4 @@
-//! Reads runs: one run, lists of runs, lists of waits, and watchers.
+//! Reads single runs, lists of runs and lists of waits, and watches runs.
 
 use std::sync::Arc;
 

@@ -1,23 +1,24 @@
-//! What the journal keeps of a direct call whose preparation was refused.
+//! Reduces the data that the journal stores about a direct call whose preparation was refused.
 //!
-//! A principal without any permission can cause such calls. Its input is not stored, because it could fill the disk.
-//! The digest proves later which input was sent.
+//! A principal without any permission can cause such calls. The input of the call is not stored, because inputs could
+//! fill the disk. The journal has a digest of the input, which proves later which input was sent.
 
 use serde_json::{Value, json};
 use toolwright_types::ToolEnvelope;
 use toolwright_types::json::{canonical, hex_digest};
 
-/// Longer messages are shortened. They can quote the input.
+/// The maximum length of an error message. A longer message is shortened, because it can quote the input.
 const MAX_MESSAGE_CHARS: usize = 1000;
-/// Larger error details are replaced by a digest. They can quote the input.
+/// The maximum size of error details. Larger details are replaced by a digest, because they can quote the input.
 const MAX_DETAILS_BYTES: usize = 4096;
 
-/// Returns the size and the SHA-256 of a value in canonical JSON, as a value that takes its place.
+/// Returns a replacement for a value: the size and the SHA-256 of its canonical JSON.
 pub(crate) fn digest(value: &Value) -> Value {
     json!({ "omitted": { "sha256": hex_digest(value), "bytes": canonical(value).len() } })
 }
 
-/// Returns the envelope without its input and with an error of limited size. The reason of the error is kept.
+/// Returns the envelope with a digest in place of its input, and with an error of limited size. The `reason` in the
+/// details of the error is kept.
 pub(crate) fn shortened(mut envelope: ToolEnvelope) -> ToolEnvelope {
     envelope.input = digest(&envelope.input);
     if let Some(error) = &mut envelope.error {

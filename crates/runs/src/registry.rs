@@ -157,7 +157,7 @@ impl RunHandle {
     }
 
     /// Releases the driver and publishes the snapshot. If the inbox still contains a command, the driver is not
-    /// released: the command is returned, and the driver must handle it.
+    /// released: the command is returned, and the driver must execute it.
     pub fn release(
         &self,
         inbox: &mut mpsc::UnboundedReceiver<CommandRequest>,

@@ -108,15 +108,16 @@ fn content_of(message: &Message, envelopes: &mut OpenEnvelopes<'_>) -> (&'static
     }
 }
 
-/// The envelopes of a run whose requests were not found yet.
+/// Matches the envelopes of a run with the requests of the model.
 #[derive(Default)]
 struct OpenEnvelopes<'a> {
-    /// Equal requests are in the order in which the model made them.
+    /// The envelopes whose requests were not found yet. Envelopes of equal requests are in the order in which the model
+    /// made the requests.
     open: Vec<&'a ToolEnvelope>,
     /// The number of calls of the run.
     calls: u64,
     /// The ids of the envelopes that were found, by the id that the model gave the call. A later call with the same id
-    /// replaces an earlier one, as its result follows later.
+    /// replaces an earlier one, because its result comes later.
     found: HashMap<String, CallId>,
 }
 
@@ -131,7 +132,7 @@ impl<'a> OpenEnvelopes<'a> {
     fn take(&mut self, requested: &RequestedCall) -> Option<CallId> {
         let input = input_of(requested);
         let is_result = |envelope: &&ToolEnvelope| self.is_result(envelope, &input);
-        // A tool can have been requested by another name than its own, such as its id.
+        // The model may have requested the tool by another name, such as its id.
         let by_name = |envelope: &&ToolEnvelope| envelope.name.eq_ignore_ascii_case(&requested.name);
         let found = self.open.iter().position(|envelope| by_name(envelope) && is_result(envelope));
         let found = found.or_else(|| self.open.iter().position(is_result))?;
@@ -143,7 +144,8 @@ impl<'a> OpenEnvelopes<'a> {
     fn is_result(&self, envelope: &ToolEnvelope, input: &Value) -> bool {
         match &envelope.metadata.edited_from {
             None => envelope.input == *input,
-            // A person changed the input. The id of the original call shows whether it had this input.
+            // A person changed the input. The id of the original call was derived from the original input, so it shows
+            // whether that input was `input`.
             Some(original) => {
                 (0..self.calls).any(|seq| CallId::derive(&envelope.name, &envelope.version, input, seq) == *original)
             }

@@ -14,7 +14,7 @@ use toolwright_runs::blobs::{BlobLocation, BlobStore};
 use toolwright_tools::ports::{BlobStorage, Payload};
 use toolwright_types::{Attachment, AttachmentKind, DocumentId, OrgId, RealmId, RealmScope};
 
-/// A store and the folder that it may need.
+/// A blob store, with its folder if it stores files.
 struct Fixture {
     store: BlobStore,
     _folder: TempDir,
@@ -76,10 +76,10 @@ macro_rules! on_both_stores {
 
 on_both_stores!(
     blob_keeps_its_bytes_size_and_content_type,
-    blob_belongs_to_its_realm,
+    blob_is_not_found_in_another_realm,
     same_payload_is_stored_once,
     unknown_ids_are_not_found,
-    storage_answers_its_check,
+    check_of_available_storage_succeeds,
 );
 
 async fn blob_keeps_its_bytes_size_and_content_type(Fixture { store, _folder }: Fixture) {
@@ -101,7 +101,7 @@ async fn blob_keeps_its_bytes_size_and_content_type(Fixture { store, _folder }: 
     }
 }
 
-async fn blob_belongs_to_its_realm(Fixture { store, _folder }: Fixture) {
+async fn blob_is_not_found_in_another_realm(Fixture { store, _folder }: Fixture) {
     let (mine, other) = (realm("mine"), realm("other"));
     let attachment = store.put(&mine, payload("text/plain", b"hello".to_vec())).await.unwrap();
     assert!(store.get(&mine, id(&attachment)).await.unwrap().is_some());
@@ -123,12 +123,12 @@ async fn unknown_ids_are_not_found(Fixture { store, _folder }: Fixture) {
     }
 }
 
-async fn storage_answers_its_check(Fixture { store, _folder }: Fixture) {
+async fn check_of_available_storage_succeeds(Fixture { store, _folder }: Fixture) {
     store.check().await.unwrap();
 }
 
 #[tokio::test]
-async fn missing_bucket_fails_the_check_and_stores_nothing() {
+async fn check_and_writes_fail_if_the_bucket_does_not_exist() {
     let endpoint = std::env::var("TOOLWRIGHT_TEST_S3_URL").expect("run the tests with scripts/with-services");
     let store = s3("s3://no-such-bucket", &endpoint);
     store.check().await.unwrap_err();
@@ -138,7 +138,7 @@ async fn missing_bucket_fails_the_check_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn unreachable_bucket_fails_the_check_reads_and_writes() {
+async fn check_and_reads_and_writes_fail_if_the_bucket_is_unreachable() {
     // The port is free, because the listener is dropped.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let store = s3("s3://toolwright", &format!("http://127.0.0.1:{port}"));

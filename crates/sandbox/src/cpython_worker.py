@@ -21,7 +21,7 @@ MAX_MESSAGE = 4000
 MAX_FRAMES = 10
 HEADROOM = 64 << 20
 
-# The processor time of a job beyond its time limit. `confine/limits.rs` explains it.
+# The processor time of a job beyond its time limit. `confine/linux/limits.rs` explains the value.
 CPU_HEADROOM_SECONDS = 2
 
 
@@ -112,7 +112,7 @@ class CapturedOutput(io.RawIOBase):
 
 
 class ToolError(RuntimeError):
-    """A host function failed. A `RuntimeError`, because the embedded Python has no separate type for it."""
+    """Raised if a host function fails. A `RuntimeError`, because the embedded Python has no separate type for this error."""
 
 
 class NotJson(Exception):

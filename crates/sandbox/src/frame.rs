@@ -14,8 +14,8 @@ use toolwright_budget::JsonError;
 
 use crate::{Isolation, Job, JobError, JobLimits, JobOutput};
 
-/// The maximum nesting of a transferred value. The JSON parser accepts 128 levels, of which the frame around a value
-/// uses some.
+/// The maximum nesting of a transferred value. The JSON parser accepts 128 levels, and the frame around a value uses
+/// some of them.
 pub const MAX_NESTING: usize = 100;
 
 /// The bytes that a frame may use in addition to the inputs and results of the code: names, a message, a line number.

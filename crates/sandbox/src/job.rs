@@ -57,7 +57,8 @@ impl Default for JobLimits {
 /// The output of a job that succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobOutput {
-    /// The variable `result`, else the value of the last expression, else null.
+    /// The value of the variable `result`. Without this variable, the value of the last expression, or null if there is
+    /// none.
     pub result: Value,
     /// The text that the code printed.
     pub stdout: String,
@@ -72,15 +73,15 @@ pub enum JobError {
     Code {
         /// The message of the parser or compiler.
         message: String,
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: Option<u32>,
     },
     /// The code failed while it ran.
     #[error("{message}")]
     Exception {
-        /// The exception, as its language shows it.
+        /// The exception, in the usual format of the language.
         message: String,
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: Option<u32>,
         /// The text that the code printed before it failed.
         stdout: String,

@@ -200,7 +200,7 @@ async fn each_job_runs_in_a_new_process_that_was_started_in_advance() {
 }
 
 #[tokio::test]
-async fn process_that_died_before_its_job_is_not_used() {
+async fn process_that_exited_before_it_got_a_job_is_not_used() {
     let sandbox = with_python(SandboxConfig { warm_processes: 1, ..config() });
     sandbox.warm_up().await;
     let [waiting] = children()[..] else { panic!("expected one warm process") };

@@ -312,7 +312,7 @@ async fn missing_or_wrong_worker_program_makes_the_sandbox_unavailable() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn principal_that_queues_many_jobs_leaves_slots_to_the_others() {
-    // Of four slots, a tenant has three and a principal has two.
+    // Of four slots, one tenant may use three, and one principal may use two.
     let sandbox = Sandbox::new(SandboxConfig { max_running: 4, ..config() });
     let run = |principal: &'static str, host: Arc<QueueHost>, code: &'static str| {
         let sandbox = sandbox.clone();
@@ -333,7 +333,7 @@ async fn principal_that_queues_many_jobs_leaves_slots_to_the_others() {
     assert_eq!(waiting.dequeued.load(Ordering::SeqCst), 0, "the third job of one principal waits");
 }
 
-/// A host that counts when its job starts and stops waiting for a slot.
+/// A host that counts how often its job begins to wait for a slot, and how often it stops waiting.
 #[derive(Default)]
 struct QueueHost {
     queued: AtomicUsize,
@@ -389,7 +389,7 @@ lookup()
 }
 
 #[tokio::test]
-async fn processor_time_of_earlier_jobs_does_not_count() {
+async fn processor_time_of_earlier_jobs_does_not_count_against_the_limit() {
     let sandbox = sandbox();
     let first = worker_pid(&sandbox, "a").await;
     for _ in 0..4 {

@@ -1,8 +1,8 @@
 //! The TCP listener of every fixture system. It disables Nagle's algorithm, and a request handler can abort the
 //! connection of its request.
 //!
-//! [`crate::faults`] aborts TCP connections to close or reset them. The handler marks the connection as aborted. The
-//! first attempt to write the response then fails, and the connection ends.
+//! The handlers of [`crate::faults`] close or reset TCP connections in this way. The handler marks the connection as
+//! aborted. The first attempt to write the response then fails, and the connection ends.
 
 use std::io;
 use std::net::SocketAddr;

@@ -34,7 +34,7 @@ pub struct Audit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
-    /// The number of the write, from 1.
+    /// The number of the write, counted from 1.
     pub n: u64,
     /// The operation that changed the record, e.g. `deals.update`.
     pub operation: &'static str,

@@ -9,7 +9,7 @@ pub struct RateLimit {
     /// The sustained number of requests per second. With zero, the bucket is never refilled, so that a test does not
     /// depend on time.
     pub per_second: f64,
-    /// The number of requests that may arrive at once.
+    /// The number of requests that may arrive at the same time.
     pub burst: u32,
 }
 

@@ -160,7 +160,7 @@ async fn note_sent_twice_with_one_key_is_stored_twice_and_found_by_the_key() {
 }
 
 #[tokio::test]
-async fn email_sent_twice_with_one_key_is_sent_twice() {
+async fn repeated_email_request_with_the_same_key_sends_a_second_email() {
     let (crm, api) = start_crm().await;
     let send = || {
         let body = json!({"to": "buyer@acme.example", "subject": "Your offer"});

@@ -251,7 +251,8 @@ fn schemas(
             Err(error) => warnings.push(error.to_string()),
         }
     }
-    // A violation in an expanded short form has no place of its own in the definition.
+    // If the definition has the short form, the schema is expanded from it. A violation in the expanded schema is then
+    // reported at the short form as a whole.
     let input_path = definition.input_json_schema.is_none().then_some("/inputSchema");
     let output_path = definition.output_json_schema.is_none().then_some("/outputSchema");
     let mut compile = |schema: Value, short: Option<&str>, full: &str| {
@@ -261,8 +262,8 @@ fn schemas(
     (compile(input, input_path, "/inputJsonSchema"), compile(output, output_path, "/outputJsonSchema"))
 }
 
-/// Whether the definition does not state its side effects although the function that it names writes. Such a tool is
-/// treated as a write.
+/// Whether the definition names a function that writes, but does not state its side effects. Such a tool is treated as
+/// a write.
 pub fn has_undeclared_writes(definition: &ToolDefinition, library: &Library) -> bool {
     let undeclared = definition.side_effects.is_none() && definition.has_side_effects.is_none();
     let path = definition.invocation.path.as_deref().unwrap_or_default();

@@ -81,7 +81,8 @@ impl CompiledTool {
         }
     }
 
-    /// Returns the highest cost of a call in US dollars, 0 without a price; `None` if it depends on the response.
+    /// Returns the highest cost of a call in US dollars. The cost is 0 if the tool has no price. Returns `None` if the
+    /// cost depends on the response.
     pub fn highest_cost_usd(&self) -> Option<f64> {
         self.price.as_ref().map_or(Some(0.0), CompiledPrice::highest_usd)
     }

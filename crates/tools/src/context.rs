@@ -15,7 +15,7 @@ pub struct CallContext {
     pub realm: Arc<RealmScope>,
     /// The principal whose permissions are checked.
     pub principal: Arc<Principal>,
-    /// The principal that started the run, whose data the results are. It may differ from the principal.
+    /// The principal that started the run. The results are the data of this principal. It may differ from `principal`.
     pub owner: Owner,
     /// The surface through which the tool is called: as a tool, as a workflow step or as an MCP tool.
     pub surface: Surface,

@@ -58,7 +58,8 @@ impl Backend for FunctionBackend {
     }
 
     fn effects(&self, tool: &CompiledTool, input: &Value) -> SideEffects {
-        // The effects in a stored definition are the decision of its author and are not lowered.
+        // Only the side effects of built-in functions depend on the input. For a stored definition, the side effects
+        // that its author declared apply to every call.
         if tool.effects != SideEffects::Writes || tool.source != DefinitionSource::BuiltIn {
             return tool.effects;
         }

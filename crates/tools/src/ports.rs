@@ -30,9 +30,9 @@ pub struct PortError {
 
 /// Finds tools by name and version.
 pub trait ToolCatalog: Send + Sync {
-    /// Returns the tool that `name` and `version` select in `realm`. If `version` is exact, returns that version,
-    /// whatever its status. Otherwise returns the highest matching version that is active, else the highest deprecated
-    /// one, else the highest blocked one.
+    /// Returns the tool that `name` and `version` select in `realm`. If `version` is exact, returns that version with
+    /// any status. Otherwise returns the highest matching version. An active version is preferred to a deprecated one,
+    /// and a deprecated version to a blocked one.
     fn resolve<'a>(
         &'a self,
         realm: &'a RealmScope,

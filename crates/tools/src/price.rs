@@ -6,7 +6,6 @@ use toolwright_types::{ToolPrice, round_usd};
 
 use crate::Issues;
 
-/// A compiled price.
 #[derive(Debug)]
 pub(crate) struct CompiledPrice {
     per_call_usd: f64,
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_price_is_refused_with_its_place() {
+    fn invalid_price_is_rejected_with_its_path() {
         for (price, path) in [
             (json!({}), "/price"),
             (json!({ "perCallUsd": -1 }), "/price/perCallUsd"),

@@ -49,11 +49,11 @@ pub trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static {
     const NAME: &'static str;
     /// The version of the implementation.
     const VERSION: Version = Version::new(1, 0, 0);
-    /// The side effects of the tool: the greatest that a call can have.
+    /// The greatest side effects that a call to the tool can have.
     const SIDE_EFFECTS: SideEffects = SideEffects::None;
     /// The category of the tool. Permissions and agents select tools by category.
     const CATEGORY: &'static str = "builtin";
-    /// Whether results are cached. Only for tools whose output depends on nothing but the arguments.
+    /// Whether results are cached. Caching is only correct for tools whose output depends on nothing but the arguments.
     const CACHE: CachePolicy = CachePolicy::None;
     /// The lifetime of a cached result under [`CachePolicy::Ttl`], in seconds.
     const CACHE_TTL_SECONDS: Option<u64> = None;
@@ -90,7 +90,7 @@ pub struct ToolCx<'a> {
     pub clock: &'a dyn Clock,
     /// Records the time that the call spends in a queue.
     pub queue: &'a QueueTimer,
-    /// Takes messages for the caller and the model, also if the call succeeds.
+    /// Takes messages for the caller and the model. They are reported even if the call succeeds.
     pub messages: &'a CallMessages,
     /// The reply so far, without its output.
     pub(crate) reply: &'a Mutex<BackendReply>,

@@ -52,7 +52,8 @@ pub(crate) async fn back_up(args: BackupArgs) -> anyhow::Result<()> {
     );
     let draft = Draft::new(&args.target)?;
     toolwright_store::copy_sqlite(&database, &draft.path.join(DATABASE)).await?;
-    // The blobs follow the database: a blob is written before the journal entry that names it.
+    // The blobs are copied after the database, because a server writes a blob before the journal entry that names it.
+    // So the backup has every blob that its database names.
     let blobs = copy_folder(&args.data.join(BLOBS), &draft.path.join(BLOBS))?;
     if args.with_seal_key {
         copy_file(&args.data.join(SEAL_KEY), &draft.path.join(SEAL_KEY))?;
@@ -112,7 +113,7 @@ impl Drop for Draft {
     }
 }
 
-/// Copies a folder and returns the number of files. A folder that does not exist is empty.
+/// Copies a folder and returns the number of files. A folder that does not exist counts as empty.
 fn copy_folder(source: &Path, target: &Path) -> anyhow::Result<u64> {
     create_private_dir(target).with_context(|| format!("create `{}`", target.display()))?;
     let entries = match fs::read_dir(source) {
@@ -141,8 +142,8 @@ fn copy_file(source: &Path, target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies a file, readable by its owner only. Returns false if the source does not exist, for example because the server
-/// has deleted it since the folder was listed.
+/// Copies a file. Only the owner can read the copy. Returns false if the source does not exist, for example because the
+/// server has deleted it since the folder was listed.
 fn copy_file_if_present(source: &Path, target: &Path) -> anyhow::Result<bool> {
     let mut from = match fs::File::open(source) {
         Ok(file) => file,

@@ -63,8 +63,8 @@ fn main() -> ExitCode {
         cli::print_overview(&self::command());
         return ExitCode::SUCCESS;
     };
-    // Only the server starts programs of others, so only the server hides its environment. This precedes the runtime,
-    // because the process executes itself again.
+    // Only the server starts programs of others, so only the server hides its environment. It does so before the
+    // runtime starts threads, because the process executes itself again.
     let environment = match &command {
         TopCommand::Serve(_) => Some(environment::Environment::hide()),
         TopCommand::Backup(_) | TopCommand::Restore(_) | TopCommand::Client(_) => None,

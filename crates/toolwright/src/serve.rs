@@ -82,7 +82,7 @@ pub(crate) async fn run(args: ServeArgs, environment: Environment) -> anyhow::Re
     telemetry::start(config.log_format);
     create_private_dir(&config.data).with_context(|| format!("create data directory `{}`", config.data.display()))?;
     let _lock = match &config.database_url {
-        // Servers on one Postgres database may share a folder for blobs.
+        // The folder is not locked, because servers that share a Postgres database may share the folder for blobs.
         Some(_) => None,
         None => Some(lock_data_dir(&config.data)?),
     };
@@ -174,8 +174,8 @@ pub(crate) fn create_private_dir(path: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Locks the data directory until the returned file is dropped, because two servers on one SQLite database would recover
-/// each other's runs. The lock ends with the process, also after a crash.
+/// Locks the data directory until the returned file is dropped, because two servers on one SQLite database would
+/// recover each other's runs. The lock ends with the process, even if the process crashes.
 fn lock_data_dir(path: &Path) -> anyhow::Result<File> {
     let lock = path.join("server.lock");
     let file = File::options()

@@ -10,8 +10,8 @@ use crate::config::LogFormat;
 /// The filter that is used if `RUST_LOG` is absent or invalid.
 const DEFAULT_FILTER: &str = "info,sqlx=warn,hyper=warn";
 
-/// The levels of these crates, which `RUST_LOG` cannot change. At more verbose levels they log prompts, replies and
-/// tool inputs.
+/// The most verbose log levels of these crates. `RUST_LOG` cannot exceed them, because at more verbose levels the
+/// crates log prompts, replies and tool inputs.
 const LEVEL_CAPS: [(&str, LevelFilter); 2] = [("genai", LevelFilter::OFF), ("rmcp", LevelFilter::WARN)];
 
 /// Installs the global subscriber. Later calls have no effect.

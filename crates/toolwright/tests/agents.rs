@@ -333,7 +333,7 @@ fn approval_of_a_delegate_is_decided_while_its_caller_is_followed() {
 }
 
 #[test]
-fn journal_tree_and_details_of_a_run_are_printed_with_whole_ids() {
+fn journal_and_tree_and_details_of_a_run_are_printed_with_unshortened_ids() {
     let server = start_with_definitions();
     let (run, call) = start_waiting_run(&server);
     server.run(&["runs", "approve", &run, &call]).expect_exit(0);
@@ -481,7 +481,7 @@ fn ctrl_c_ends_the_runs_watch_command_but_not_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_in_cli_agents_run_cancels_the_run() {
+async fn ctrl_c_in_the_agents_run_command_cancels_the_run() {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let server = start_with_definitions();
     let slow = json!({ "refName": "slow", "toolType": "EXTERNAL_REST", "sideEffects": "reads", "timeoutMs": 60_000,

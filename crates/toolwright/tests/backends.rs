@@ -267,7 +267,8 @@ fn sandboxes() -> Vec<Case> {
         Case {
             name,
             fine: tool(fine),
-            // Long enough for a new worker process to start. Otherwise the time limit is reached before the code runs.
+            // The time limit is long enough for a new worker process to start. Otherwise it would be reached before the
+            // code runs.
             slow: json!({ "toolType": "FUNCTION", "invocation": { "path": name, "code": slow }, "timeoutMs": 3_000 }),
             fail: (tool(fail), "SANDBOX_ERROR"),
             large: tool(large),

@@ -54,7 +54,7 @@ async fn backup_of_a_running_server_restores_definitions_secrets_and_blobs() {
 }
 
 #[tokio::test]
-async fn backup_without_the_seal_key_says_so_and_nothing_is_overwritten() {
+async fn backup_without_the_seal_key_prints_a_notice_and_existing_folders_are_not_overwritten() {
     let (server, _) = server_with_data().await;
     let folder = server.folder.path().to_owned();
     let (data, backup) = (folder.join("data"), folder.join("backup"));

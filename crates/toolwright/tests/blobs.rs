@@ -59,7 +59,7 @@ async fn large_output_is_stored_in_s3_and_read_by_another_server() {
 }
 
 #[tokio::test]
-async fn server_without_its_bucket_starts_and_reports_it() {
+async fn server_with_an_unreachable_bucket_starts_and_is_not_ready() {
     // The port is free, because the listener is dropped.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let server = Server::start_without_demo(environment(format!("http://127.0.0.1:{port}"), "server"));
@@ -75,7 +75,7 @@ async fn server_without_its_bucket_starts_and_reports_it() {
 }
 
 #[test]
-fn blob_url_of_another_kind_stops_the_start() {
+fn server_with_an_invalid_blob_url_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let output = std::process::Command::new(BINARY)
         .args(["serve", "--bind", "127.0.0.1:0", "--data"])

@@ -160,7 +160,8 @@ fn apply_updates_only_changed_definitions() {
     assert_eq!(first.out, "✓ created    provider shop\n✓ created    tool a/first\n✓ created    tool a/second\n");
     let again = server.run(&apply).expect_exit(0);
     assert_eq!(again.out, "= unchanged  provider shop\n= unchanged  tool a/first\n= unchanged  tool a/second\n");
-    // The new file has no description for `a/first` and a version for `a/second`. Both differences must be applied.
+    // In the new file, `a/first` has no description any more, and `a/second` has a version. Both differences must be
+    // applied.
     write(
         &folder,
         "b/tools.yaml",
@@ -278,7 +279,7 @@ fn completions_of_every_shell_register_the_program() {
 }
 
 #[test]
-fn completions_know_commands_and_the_names_on_the_server() {
+fn completions_contain_commands_and_the_names_on_the_server() {
     let server = Server::start();
     let complete = |url: &str, words: &[&str]| {
         let output = Command::new(BINARY)

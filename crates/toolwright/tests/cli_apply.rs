@@ -37,7 +37,7 @@ fn outcomes(output: &CommandOutput) -> Vec<String> {
 }
 
 #[test]
-fn folder_with_every_kind_is_applied_and_a_dry_run_writes_nothing() {
+fn folder_with_every_kind_of_definition_is_applied_and_a_dry_run_writes_nothing() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "tool.yaml", TOOL);
@@ -58,7 +58,7 @@ fn folder_with_every_kind_is_applied_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn prune_deletes_only_what_the_same_set_created() {
+fn prune_deletes_only_definitions_that_the_same_set_created() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     let foreign = json!({ "refName": "foreign", "content": "without a set" });
@@ -97,7 +97,7 @@ fn prune_deletes_only_what_the_same_set_created() {
 }
 
 #[test]
-fn diff_shows_changed_lines_and_its_exit_code_tells_differences_from_errors() {
+fn diff_shows_changed_lines_and_its_exit_code_distinguishes_differences_from_errors() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "tool.yaml", TOOL);

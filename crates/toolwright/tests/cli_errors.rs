@@ -1,4 +1,5 @@
-//! Tests the error messages of the command line: suggestions, places in files, and no repetition.
+//! Tests the error messages of the command line: they suggest similar names, name the lines of a file, and do not
+//! repeat errors.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -67,7 +68,7 @@ fn all_mistakes_of_a_file_are_reported_once_with_their_lines() {
 }
 
 #[test]
-fn short_form_refuses_unknown_inputs_and_an_address_is_a_network() {
+fn unknown_input_of_a_short_form_is_rejected_and_a_single_address_is_stored_as_a_network() {
     let server = Server::start_without_demo(Vec::new());
     let tool = json!({ "refName": "short", "toolType": "FUNCTION", "invocation": { "path": "echo" },
         "inputSchema": { "text": { "type": "string" } } });
@@ -85,7 +86,7 @@ fn short_form_refuses_unknown_inputs_and_an_address_is_a_network() {
 }
 
 #[test]
-fn version_blobs_and_the_overview_are_available() {
+fn version_and_overview_are_printed_and_blobs_are_downloaded() {
     let server = Server::start_without_demo(Vec::new());
     let version = server.run(&["version"]).expect_exit(0).out;
     assert!(version.starts_with("client  ") && version.contains(&format!("  {}\n", server.url)), "{version}");

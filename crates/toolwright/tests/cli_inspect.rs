@@ -16,7 +16,7 @@ use serde_json::json;
 use support::Server;
 
 #[test]
-fn readiness_uses_revisions_and_cost_of_definitions_are_shown() {
+fn ready_and_uses_and_revisions_and_cost_commands_print_their_results() {
     let server = Server::start();
     let ready = server.run(&["tools", "ready", "hubspot/get-deal", "--probe"]).expect_exit(0).out;
     assert!(ready.contains("✓ lifecycle ") && ready.contains("✓ connection"), "{ready}");
@@ -37,7 +37,7 @@ fn readiness_uses_revisions_and_cost_of_definitions_are_shown() {
 }
 
 #[test]
-fn events_are_printed_one_per_line_from_an_event_on() {
+fn events_after_a_given_event_are_printed_one_per_line() {
     let server = Server::start_without_demo(Vec::new());
     let follow = |args: &[&str]| {
         let mut child = server.spawn(args);

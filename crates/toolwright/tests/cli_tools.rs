@@ -55,7 +55,7 @@ fn tool_that_complies_passes_all_nine_checks() {
 }
 
 #[test]
-fn tool_that_writes_is_called_only_with_the_option() {
+fn tool_that_writes_is_called_only_with_the_writes_option() {
     let server = Server::start_without_demo(Vec::new());
     define(&server, echo("note", json!({ "sideEffects": "writes" })));
     let runs = || server.run(&["runs", "list", "--json"]).expect_exit(0).json()["items"].as_array().unwrap().len();

@@ -31,7 +31,7 @@ fn connect(server: &Server) -> TcpStream {
 /// Reads until the server closes the connection.
 fn read_until_closed(mut stream: TcpStream) -> Vec<u8> {
     let mut data = Vec::new();
-    // A connection with unread data is reset, which is as good as closed.
+    // A connection with unread data is reset instead of closed. Both are accepted here.
     let _ = stream.read_to_end(&mut data);
     data
 }

@@ -240,7 +240,7 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_stop_or_crash_server_restarts_on_a_full_disk_and_serves_reads() {
+async fn server_restarts_on_a_full_disk_after_a_stop_or_crash_and_serves_reads() {
     for signal in ["-TERM", "-KILL"] {
         let folder = tempfile::tempdir().unwrap();
         let disk = SmallDisk::mount(folder.path());
@@ -253,7 +253,7 @@ async fn after_a_stop_or_crash_server_restarts_on_a_full_disk_and_serves_reads()
         server.stop(signal);
 
         Server::fill_folder(&PathBuf::from(format!("/proc/{}/root{}", disk.0.id(), folder.path().display())));
-        // The second start has to do with the space that the first one left.
+        // The second start has only the space that the first start left.
         for _ in 0..2 {
             let server = Server::start_beside(disk.0.id(), folder.path());
             let (status, read) = server.get(&format!("runs/{run}")).await;

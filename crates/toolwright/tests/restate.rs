@@ -1,4 +1,4 @@
-//! Tests durable runs that a real Restate server schedules. They must behave like runs without Restate, also when the
+//! Tests durable runs that a real Restate server schedules. They must behave like runs without Restate, even if the
 //! Toolwright server or Restate is killed.
 #![allow(
     clippy::unwrap_used,

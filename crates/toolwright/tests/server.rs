@@ -65,7 +65,7 @@ impl Server {
     }
 }
 
-// Kills the server also when the test panics.
+// Kills the server even if the test panics.
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();

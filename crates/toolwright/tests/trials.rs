@@ -97,7 +97,7 @@ fn runs_replay_command_with_another_tool_prints_the_differences() {
 }
 
 #[test]
-fn cli_trials_run_compares_two_libraries() {
+fn trials_run_command_compares_two_libraries() {
     let server = start_with_definitions();
     let folder = tempfile::tempdir().unwrap();
     let inputs = folder.path().join("inputs.jsonl");

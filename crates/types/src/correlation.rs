@@ -11,13 +11,15 @@ use crate::RunId;
 /// The maximum number of characters.
 const MAX_CHARS: usize = 128;
 
-/// A correlation id: all runs and calls that one external request causes have the same. The client chooses it, so it
-/// identifies nothing and grants nothing. It has 1 to 128 visible ASCII characters, so it is valid in a header.
+/// A correlation id. All runs and calls that one external request causes have the same correlation id. The client may
+/// choose it, so it neither identifies a client nor grants a permission. It has 1 to 128 visible ASCII characters, so
+/// it is valid in a header.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CorrelationId(Arc<str>);
 
-/// The error for a text that is not a valid correlation id. The text is not part of it, because it may be long.
+/// The error for a text that is not a valid correlation id. The error does not contain the text, because the text may
+/// be long.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a correlation id must have 1 to {MAX_CHARS} visible ASCII characters")]
 pub struct InvalidCorrelationId;

@@ -104,7 +104,7 @@ pub struct ModelRequest {
     /// The format of the answer.
     #[serde(default)]
     pub response_format: ResponseFormat,
-    /// Whether the model may request several calls at once.
+    /// Whether the model may request several calls in one reply.
     #[serde(default = "default_true")]
     pub parallel_tool_calls: bool,
     /// Provider-specific parameters.

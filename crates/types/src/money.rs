@@ -1,13 +1,14 @@
 //! Amounts of money.
 
-/// Rounds an amount in US dollars to nine decimals, which is less than any model charges for a token.
+/// Rounds an amount in US dollars to nine decimals. One unit of the last decimal is less than any model charges for a
+/// token.
 ///
 /// Every cost is rounded where it arises and where it is added to others. So all views of a run show the same amount,
 /// without the error of binary fractions: 0.0008 instead of 0.0007999999999999999.
 pub fn round_usd(amount: f64) -> f64 {
     const UNITS: f64 = 1e9;
     let units = amount * UNITS;
-    // A larger amount has no more than nine decimals.
+    // A larger amount needs no rounding, because a double of this size has at most nine decimals.
     if units.abs() < 2f64.powi(53) { units.round() / UNITS } else { amount }
 }
 

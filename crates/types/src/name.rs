@@ -34,7 +34,7 @@ pub enum InvalidRefName {
         name: String,
         /// The character.
         found: char,
-        /// The position of the character, from 1.
+        /// The position of the character, counted from 1.
         at: usize,
     },
     /// The name has more than one slash, or a slash at the start or end.

@@ -117,7 +117,7 @@ pub fn set_type_schema(schema: &mut Value, name: &str, mut type_schema: Value) {
     }
 }
 
-/// Changes the references of a schema that becomes part of another document, where it is at `pointer`.
+/// Adapts the references of a schema that is inserted into another document at `pointer`.
 fn move_references(schema: &mut Value, pointer: &str) {
     match schema {
         Value::Object(fields) => {

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A JSON value that is refused if one of its objects has the same key twice. With [`Value`], the last key would win, and
-/// a setting such as `requiresConfirmation` could be lost without notice.
+/// A JSON value whose deserialization fails if one of its objects has the same key twice. With [`Value`], the last key
+/// would win, and a setting such as `requiresConfirmation` could be lost without notice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniqueKeys(pub Value);
 

@@ -26,7 +26,8 @@ impl Tool for CountWords {
     }
 }
 
-/// Added to the built-in policies. It also applies to administrators, because `forbid` takes precedence.
+/// The policy of this program, in addition to the built-in policies. It also applies to administrators, because
+/// `forbid` takes precedence.
 const POLICIES: &str = r#"
     @id("nobody-sends-http-requests")
     forbid (principal, action == Action::"execute", resource is Tool)
@@ -46,7 +47,7 @@ async fn ask(message: &str) -> Result<String, Box<dyn std::error::Error>> {
         "refName": "counter",
         "systemPrompt": "Count the words of the user's message.",
         "toolRefs": ["count_words", "http_request"],
-        // Rules instead of a model. Replace `llmConfig` to use one.
+        // The agent follows rules instead of a model. Replace `llmConfig` to use a model.
         "llmConfig": { "provider": "scripted", "model": "counter", "extraParams": { "script": { "rules": [
             // The policy hides the tool, so this rule never matches.
             { "when": { "offers": "http_request" }, "reply": { "text": "I can send HTTP requests." } },

@@ -1,4 +1,4 @@
-"""A client for Toolwright: calls tools, runs agents, streams their events and answers their questions."""
+"""A client for Toolwright: calls tools, runs agents, streams their events, decides approvals, performs client tools."""
 
 from . import models, operations
 from .aio import AsyncApproval, AsyncClient, AsyncRun

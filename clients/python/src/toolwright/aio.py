@@ -1,4 +1,4 @@
-"""The asynchronous client. It has the methods of the synchronous one."""
+"""The asynchronous client. It has the same methods as the synchronous client."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """Calls the tools and agents of a server. The address is `url`, else `TOOLWRIGHT_URL`; the key is `api_key`, else
-    `TOOLWRIGHT_API_KEY`; the realm is `realm`, else `TOOLWRIGHT_REALM`, else that of the key.
-    `timeout` limits each request in seconds, also the run of an agent. A stream is given up after `reconnects` failed
-    connections in a row.
+    """Calls the tools and agents of a server.
+
+    The defaults of `url`, `api_key` and `realm` are the variables `TOOLWRIGHT_URL`, `TOOLWRIGHT_API_KEY` and
+    `TOOLWRIGHT_REALM`. Without a realm, requests use the realm of the key. `timeout` is the time limit of each request
+    in seconds, including the run of an agent. A stream fails after `reconnects` failed connections in a row.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class AsyncClient:
         return result
 
     async def iterate(self, operation: Operation[Page[T]]) -> AsyncIterator[T]:
-        """Sends an operation that lists, and returns the items of all pages. A page is requested when it is needed."""
+        """Returns the items of all pages of an operation that lists items. A page is requested when it is needed."""
         while True:
             page = await self.send(operation)
             for item in page.items:
@@ -166,7 +167,7 @@ class AsyncRun(RunState):
 
 
 class AsyncApproval:
-    """A call that waits for an approval. The decision returns when the run ends or waits again."""
+    """A call that waits for an approval. Its methods return when the run ends or waits again."""
 
     def __init__(self, client: AsyncClient, view: ApprovalView) -> None:
         self._client = client
@@ -174,15 +175,15 @@ class AsyncApproval:
         """The call: `toolRef`, `input`, `triggers` and so on."""
 
     async def approve(self) -> AsyncRun:
-        """The call is executed."""
+        """Approves the call, so that it is executed."""
         return await self._decide(approve())
 
     async def deny(self, reason: str | None = None) -> AsyncRun:
-        """The call is not executed; the model sees the reason."""
+        """Denies the call. It is not executed, and the model sees the reason."""
         return await self._decide(deny(reason))
 
     async def edit(self, input: Any) -> AsyncRun:
-        """The call is executed with this input, and the model is informed."""
+        """Approves the call with this input. The model is informed that the input was changed."""
         return await self._decide(edit(input))
 
     async def _decide(self, decision: DecisionBody) -> AsyncRun:
@@ -199,13 +200,13 @@ class AsyncTools:
     async def call(
         self, ref: str, input: Any = None, *, version: str | None = None, tools: Handlers | None = None
     ) -> ToolEnvelope:
-        """Calls a tool and returns the envelope, also if the call failed. `output_of` returns the output of an
+        """Calls a tool and returns the envelope, even if the call failed. `output_of` returns the output of an
         envelope. `tools` has functions that perform client tools.
         """
         return await self._client.perform(call_tool(ref, input, version, tools))
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[ToolView]:
-        """Returns all tools. `query` is a query; the other parameters filter by the fields of a definition."""
+        """Returns all tools. `query` is in the query language; other parameters filter by fields of a definition."""
         return self._client.iterate(operations.list_tools(query=query).with_query(**filters))
 
 
@@ -267,7 +268,7 @@ class AsyncAgents:
         )
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[AgentView]:
-        """Returns all agents. `query` is a query; the other parameters filter by the fields of a definition."""
+        """Returns all agents. `query` is in the query language; other parameters filter by fields of a definition."""
         return self._client.iterate(operations.list_agents(query=query).with_query(**filters))
 
 
@@ -290,7 +291,7 @@ class AsyncRuns:
         return self._client.stream(operations.watch_run(id, after=after))
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[RunSummaryView]:
-        """Returns all runs, the latest first. The parameters filter: `status`, `agentRef`, `toolRef` and others."""
+        """Returns all runs, latest first. The parameters are filters: `status`, `agentRef`, `toolRef` and others."""
         return self._client.iterate(operations.list_runs(query=query).with_query(**filters))
 
 
@@ -301,6 +302,6 @@ class AsyncApprovals:
         self._client = client
 
     async def list(self, run_id: str | None = None) -> AsyncIterator[AsyncApproval]:
-        """Returns the calls that wait, the oldest first; those of all runs, or of one."""
+        """Returns the calls that wait for an approval, oldest first: of all runs, or of one run."""
         async for view in self._client.iterate(operations.list_approvals(run_id=run_id)):
             yield AsyncApproval(self._client, view)

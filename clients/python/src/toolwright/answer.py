@@ -37,7 +37,7 @@ OnApproval = Callable[[ApprovalView], Any]
 
 
 class ClientToolError(Exception):
-    """Raise it in a function that performs a client tool: the call fails with this message, and the run continues."""
+    """A function that performs a client tool can raise this: the call fails with its message, and the run continues."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ Steps = Generator[Step, Any, T]
 
 
 def approve() -> DecisionBody:
-    """The call is executed."""
+    """Returns the decision to execute the call."""
     return {"decision": "approve"}
 
 
 def deny(reason: str | None = None) -> DecisionBody:
-    """The call is not executed; the model sees the reason."""
+    """Returns the decision not to execute the call. The model sees the reason."""
     return {"decision": "deny", "reason": reason}
 
 
 def edit(input: Any) -> DecisionBody:
-    """The call is executed with this input, and the model is informed."""
+    """Returns the decision to execute the call with this input. The model is informed that the input was changed."""
     return {"decision": "edit", "input": input}
 
 

@@ -32,10 +32,11 @@ T = TypeVar("T")
 
 
 class Client:
-    """Calls the tools and agents of a server. The address is `url`, else `TOOLWRIGHT_URL`; the key is `api_key`, else
-    `TOOLWRIGHT_API_KEY`; the realm is `realm`, else `TOOLWRIGHT_REALM`, else that of the key.
-    `timeout` limits each request in seconds, also the run of an agent. A stream is given up after `reconnects` failed
-    connections in a row.
+    """Calls the tools and agents of a server.
+
+    The defaults of `url`, `api_key` and `realm` are the variables `TOOLWRIGHT_URL`, `TOOLWRIGHT_API_KEY` and
+    `TOOLWRIGHT_REALM`. Without a realm, requests use the realm of the key. `timeout` is the time limit of each request
+    in seconds, including the run of an agent. A stream fails after `reconnects` failed connections in a row.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Client:
         return result
 
     def iterate(self, operation: Operation[Page[T]]) -> Iterator[T]:
-        """Sends an operation that lists, and returns the items of all pages. A page is requested when it is needed."""
+        """Returns the items of all pages of an operation that lists items. A page is requested when it is needed."""
         while True:
             page = self.send(operation)
             yield from page.items
@@ -164,7 +165,7 @@ class Run(RunState):
 
 
 class Approval:
-    """A call that waits for an approval. The decision returns when the run ends or waits again."""
+    """A call that waits for an approval. Its methods return when the run ends or waits again."""
 
     def __init__(self, client: Client, view: ApprovalView) -> None:
         self._client = client
@@ -172,15 +173,15 @@ class Approval:
         """The call: `toolRef`, `input`, `triggers` and so on."""
 
     def approve(self) -> Run:
-        """The call is executed."""
+        """Approves the call, so that it is executed."""
         return self._decide(approve())
 
     def deny(self, reason: str | None = None) -> Run:
-        """The call is not executed; the model sees the reason."""
+        """Denies the call. It is not executed, and the model sees the reason."""
         return self._decide(deny(reason))
 
     def edit(self, input: Any) -> Run:
-        """The call is executed with this input, and the model is informed."""
+        """Approves the call with this input. The model is informed that the input was changed."""
         return self._decide(edit(input))
 
     def _decide(self, decision: DecisionBody) -> Run:
@@ -197,13 +198,13 @@ class Tools:
     def call(
         self, ref: str, input: Any = None, *, version: str | None = None, tools: Handlers | None = None
     ) -> ToolEnvelope:
-        """Calls a tool and returns the envelope, also if the call failed. `output_of` returns the output of an
+        """Calls a tool and returns the envelope, even if the call failed. `output_of` returns the output of an
         envelope. `tools` has functions that perform client tools.
         """
         return self._client.perform(call_tool(ref, input, version, tools))
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> Iterator[ToolView]:
-        """Returns all tools. `query` is a query; the other parameters filter by the fields of a definition."""
+        """Returns all tools. `query` is in the query language; other parameters filter by fields of a definition."""
         return self._client.iterate(operations.list_tools(query=query).with_query(**filters))
 
 
@@ -265,7 +266,7 @@ class Agents:
         )
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> Iterator[AgentView]:
-        """Returns all agents. `query` is a query; the other parameters filter by the fields of a definition."""
+        """Returns all agents. `query` is in the query language; other parameters filter by fields of a definition."""
         return self._client.iterate(operations.list_agents(query=query).with_query(**filters))
 
 
@@ -288,7 +289,7 @@ class Runs:
         return self._client.stream(operations.watch_run(id, after=after))
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> Iterator[RunSummaryView]:
-        """Returns all runs, the latest first. The parameters filter: `status`, `agentRef`, `toolRef` and others."""
+        """Returns all runs, latest first. The parameters are filters: `status`, `agentRef`, `toolRef` and others."""
         return self._client.iterate(operations.list_runs(query=query).with_query(**filters))
 
 
@@ -299,6 +300,6 @@ class Approvals:
         self._client = client
 
     def list(self, run_id: str | None = None) -> Iterator[Approval]:
-        """Returns the calls that wait, the oldest first; those of all runs, or of one."""
+        """Returns the calls that wait for an approval, oldest first: of all runs, or of one run."""
         for view in self._client.iterate(operations.list_approvals(run_id=run_id)):
             yield Approval(self._client, view)

@@ -1,4 +1,4 @@
-"""What both clients share: settings, requests, responses and the bodies of their helpers. Does no IO."""
+"""The parts that both clients share: settings, requests, responses and the state of runs. Does no IO."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .operation import Operation, Page, Request
 DEFAULT_URL = "http://127.0.0.1:7411"
 
 STREAM_SILENCE = 60.0
-"""After how many silent seconds a stream counts as lost. The server sends a comment every 15 seconds."""
+"""The number of seconds without data after which a stream counts as lost. The server sends a comment every 15 s."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def message_body(
 
 
 class RunState:
-    """What a run and its results are, without requests."""
+    """The state and the results of a run. It sends no requests."""
 
     def __init__(self, response: AgentResponseView) -> None:
         self.response = response
@@ -107,7 +107,7 @@ class RunState:
 
     @property
     def text(self) -> str:
-        """The answer; until there is one, the model's last text."""
+        """The answer, or the model's last text if there is no answer yet."""
         return self.response["responseText"]
 
     @property
@@ -139,5 +139,5 @@ class RunState:
 
 
 def run_response(value: Any) -> AgentResponseView:
-    """Narrows the response to a command that was sent without `wait=false`."""
+    """Returns the response to a command as the state of a run. The command must be sent without `wait=false`."""
     return cast(AgentResponseView, value)

@@ -1,4 +1,4 @@
-"""The one exception of this package."""
+"""The only exception of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a stream. `type` tells them apart, also for type checkers."""
+"""The events of a stream. Programs and type checkers distinguish them by `type`."""
 
 from __future__ import annotations
 

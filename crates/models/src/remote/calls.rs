@@ -72,7 +72,7 @@ pub(super) struct CompletedCalls {
 }
 
 impl CompletedCalls {
-    /// Converts the calls. `truncated` tells whether the reply reached the token limit.
+    /// Converts the calls. `truncated` is true if the reply reached the token limit.
     pub(super) fn to_requested_calls(&self, names: &NameTable, truncated: bool) -> Vec<RequestedCall> {
         let request = |call: &ToolCall| RequestedCall {
             id: call.call_id.clone(),
@@ -91,8 +91,9 @@ impl CompletedCalls {
         if text.trim().is_empty() && !truncated {
             return Arguments::Json(json!({}));
         }
-        // `text` is the content of a JSON string, or text that is not JSON, or text that was not parsed because the
-        // stream ended early. In the first case, the streamed text is that JSON string.
+        // There are three cases: the arguments are a JSON string whose content is `text`, or `text` is not JSON, or
+        // `text` was not parsed because the stream ended early. In the first case, the streamed text is the JSON string
+        // itself.
         let raw = self.streamed.iter().find(|known| known.call_id == call.call_id);
         let raw = raw.and_then(|known| known.fn_arguments.as_str()).unwrap_or_default();
         let parsed = [raw, text].map(|text| toolwright_budget::from_slice::<Value>(text.as_bytes()).ok());

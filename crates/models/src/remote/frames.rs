@@ -26,7 +26,7 @@ struct Observed {
     stop_message: Option<String>,
     /// The error object of a failed reply.
     failure: Option<Value>,
-    /// The limit that a frame exceeds.
+    /// The limit that a frame exceeded.
     exceeded: Option<LimitExceeded>,
 }
 
@@ -60,7 +60,7 @@ impl FrameObserver {
         self.read(|observed| observed.failure.clone())
     }
 
-    /// The limit that a frame exceeds.
+    /// The limit that a frame exceeded; `None` if all frames were within the limits.
     pub(super) fn exceeded(&self) -> Option<LimitExceeded> {
         self.read(|observed| observed.exceeded)
     }

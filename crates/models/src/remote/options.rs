@@ -48,8 +48,8 @@ pub(super) fn build_options(target: &Target, request: &ModelRequest) -> Result<C
     }
     disable_parallel_calls(target, request, &mut body);
     if has_effort_suffix(target) {
-        // `genai` keeps the suffix if an effort is set explicitly. OpenAI's format has no token budget for reasoning,
-        // so `genai` does not send this effort.
+        // `genai` keeps the suffix of the model's name if an effort is set explicitly. OpenAI's format has no token
+        // budget for reasoning, so `genai` does not send this effort.
         options.reasoning_effort = Some(ReasoningEffort::Budget(0));
     }
     if target.protocol == Protocol::Responses && captures_reasoning(target) {
@@ -179,7 +179,8 @@ fn set_response_format(
     }
 }
 
-/// Adds the whole `generationConfig`, because `genai` would let an extra parameter replace it.
+/// Builds the whole `generationConfig`. If `genai` built it, an extra parameter of this name would replace the whole
+/// object.
 fn gemini_generation_config(
     target: &Target,
     request: &ModelRequest,

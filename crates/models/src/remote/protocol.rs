@@ -84,7 +84,8 @@ pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     Some((major, numbers.next().unwrap_or(0)))
 }
 
-/// Returns whether `model` is a reasoning model of OpenAI. These accept no temperature and return encrypted reasoning.
+/// Returns whether `model` is a reasoning model of OpenAI. Such models accept no temperature and return encrypted
+/// reasoning.
 pub(super) fn is_openai_reasoning_model(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let is_reasoning_series =

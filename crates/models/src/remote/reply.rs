@@ -14,7 +14,7 @@ use super::{Target, thinking};
 use crate::names::NameTable;
 use crate::{ErrorKind, ModelError, Sink};
 
-/// The maximum length of a reply's text, reasoning and arguments of calls, in bytes.
+/// The maximum total length of the text, the reasoning and the call arguments of a reply, in bytes.
 const MAX_REPLY_BYTES: usize = 8 << 20;
 
 /// The content of a stream that has ended.
@@ -61,7 +61,7 @@ pub(super) async fn collect(
                 break;
             }
             Ok(_) => {}
-            // `genai` does not know the type of this delta. The other deltas of the reply are still valid.
+            // `genai` does not know the type of this delta. The other deltas of the reply are valid.
             Err(Error::JsonValueExt(error)) => tracing::debug!(%error, "ignored an unknown delta of a model reply"),
             // Google sends frames without candidates, which contain token counts or the notice that the prompt is
             // blocked. `genai` reports them as errors.

@@ -22,7 +22,7 @@ fn realm_prices_override_default_and_built_in_prices() {
 }
 
 #[test]
-fn entry_says_who_set_its_price_and_keeps_the_known_provider_and_context() {
+fn overridden_price_has_the_source_of_the_override_and_keeps_provider_and_context_size() {
     let list = PriceList::from_json(
         r#"{"version": 1, "asOf": "2026-01-02", "models": {"gpt-4o": {"input": 1, "output": 2}, "own": {"input": 3, "output": 4}},
             "realms": {"sales": {"own": {"input": 5, "output": 6, "provider": "openai", "contextTokens": 9}}}}"#,

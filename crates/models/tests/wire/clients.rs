@@ -6,7 +6,7 @@ use crate::openai::{DONE, chunk, finish};
 use crate::server::{MockResponse, MockServer};
 use crate::support::{KEY, RecordingSink, client, user_request};
 
-/// Returns a client that cannot connect. It stands for a client with egress rules.
+/// Returns a client that cannot connect. The tests use it in place of a client with egress rules.
 fn unreachable_client() -> reqwest::Client {
     client();
     reqwest::Client::builder().proxy(reqwest::Proxy::all("http://127.0.0.1:9").unwrap()).build().unwrap()

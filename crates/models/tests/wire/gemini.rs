@@ -111,7 +111,7 @@ async fn frame_without_candidates_does_not_end_the_reply() {
 }
 
 #[tokio::test]
-async fn malformed_function_call_is_an_error_with_its_text() {
+async fn error_for_a_malformed_function_call_contains_the_text_of_the_call() {
     let broken = json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "Malformed function call: print(default_api.get_weather("}]});
     let (reply, _, _) = complete("google", "gemini-2.5-pro", stream(&[broken]), &user_request("hi")).await;
     let error = reply.unwrap_err();

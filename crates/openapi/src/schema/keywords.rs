@@ -34,7 +34,8 @@ impl<'d> Converter<'d> {
             convert_exclusive_bound(&mut out, fields, "exclusiveMinimum", "minimum");
             convert_exclusive_bound(&mut out, fields, "exclusiveMaximum", "maximum");
         }
-        // Converted in OpenAPI 3.1 too. The keyword has no meaning there, but documents that contain it rely on it.
+        // `nullable` is also converted in OpenAPI 3.1, where it has no meaning. The authors of such documents expect
+        // the meaning of OpenAPI 3.0.
         if fields.get("nullable") == Some(&Value::Bool(true)) {
             return Ok(nullable::make_nullable(out));
         }
@@ -56,7 +57,7 @@ impl<'d> Converter<'d> {
             "dependentSchemas" => self.properties(value, next, &HashSet::new())?,
             "allOf" => self.schema_list(value, next, hidden)?,
             "anyOf" | "oneOf" | "prefixItems" => self.schema_list(value, next, &HashSet::new())?,
-            // A tuple in JSON Schema draft 4.
+            // In JSON Schema draft 4, an array under `items` describes a tuple.
             "items" if value.is_array() => {
                 let tuple = self.schema_list(value, next, &HashSet::new())?;
                 out.extend(
@@ -206,8 +207,7 @@ fn small_value(value: &Value) -> Option<Value> {
     is_small(value, MAX_EXAMPLE_BYTES).then(|| value.clone())
 }
 
-/// Returns whether the value is an empty list and the keyword is one for which an empty list is invalid or has no
-/// meaning.
+/// Returns whether the value is an empty list although an empty list is invalid or meaningless for this keyword.
 fn is_empty_list(keyword: &str, value: &Value) -> bool {
     matches!(keyword, "required" | "type" | "allOf" | "anyOf" | "oneOf" | "prefixItems" | "examples")
         && value.as_array().is_some_and(Vec::is_empty)

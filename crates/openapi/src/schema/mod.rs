@@ -46,7 +46,7 @@ impl Direction {
         }
     }
 
-    /// References are inlined until the output has this many bytes.
+    /// The size of the output, in bytes, up to which references are inlined.
     fn inline_budget(self) -> usize {
         match self {
             Direction::Input | Direction::Both => 16 << 10,
@@ -59,8 +59,8 @@ impl Direction {
         match self {
             Direction::Input => 256 << 10,
             Direction::Output => 32 << 10,
-            // The schema of an entity type may have 256 KiB of JSON. The size here is an estimate that is too low, so
-            // its limit is half of that.
+            // The schema of an entity type may have 256 KiB of JSON. The size that is compared here is only an estimate
+            // and may be too low, so the limit is half of that.
             Direction::Both => 128 << 10,
         }
     }
@@ -206,8 +206,8 @@ impl<'d> Converter<'d> {
             self.expanding.push(reference);
             let inlined = self.convert_schema(target, depth + 1, &HashSet::new())?;
             self.expanding.pop();
-            // While a recursive schema is converted, a definition for it is created under `$defs`. A reference to the
-            // definition replaces the inlined copy.
+            // If the schema is recursive, its conversion has created a definition under `$defs`. Then a reference to
+            // this definition replaces the inlined copy.
             if !self.definition_names.contains_key(reference) {
                 return Ok(inlined);
             }

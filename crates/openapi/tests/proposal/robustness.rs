@@ -77,7 +77,6 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Returns a valid document.
 fn valid_document() -> Value {
     let pet = json!({ "$ref": "#/components/schemas/A" });
     json!({

@@ -1,4 +1,4 @@
-//! Token handling of the parser: peeks at, consumes and expects tokens, and limits the nesting.
+//! The part of the parser that reads tokens: it peeks at, consumes and expects tokens, and limits the nesting.
 
 use super::lexer::{Lexer, Token};
 use super::{MAX_CONDITIONS, MAX_ELEMENTS, MAX_NESTING, SyntaxError};

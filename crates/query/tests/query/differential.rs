@@ -1,4 +1,4 @@
-//! Differential tests: memory, SQLite and Postgres must return the same documents for every query.
+//! Differential tests: matching in memory, SQLite and Postgres must return the same documents for every query.
 
 use std::cell::RefCell;
 

@@ -79,7 +79,7 @@ const DATES: &[&str] = &[
     "2024-03-01T00:00:00.000001+00:00",
 ];
 
-/// Invalid dates that resemble valid ones. Neither memory nor the databases may accept them.
+/// Invalid dates that resemble valid ones. Neither matching in memory nor the databases may accept them.
 const INVALID_DATES: &[&str] = &[
     "2024-02-30",
     "2023-02-29",

@@ -141,7 +141,7 @@ pub(super) fn to_tool_failure(error: RecordError) -> ToolFailure {
         RecordError::Denied(_) | RecordError::Forbidden(_) => denied("permission", text),
         RecordError::UnknownType { .. } => denied("unknown_type", text),
         RecordError::ExternalSource { .. } => ToolFailure::fatal(ErrorCode::ProviderError, text).reason("elsewhere"),
-        // Not retryable, because the executor has already retried the nested call.
+        // The failure is not retryable, because the executor has already retried the nested call.
         RecordError::Tool { error, .. } => {
             ToolFailure { retryable: false, ..ToolError { message: text, ..*error }.into() }
         }

@@ -90,8 +90,8 @@ fn create_schema(entity_type: &TypeDefinition, schema: Value) -> Value {
     Value::Object(fields)
 }
 
-/// The input schema to update a record: the type's properties, of which only the id is required. The complete record is
-/// validated after the update is merged.
+/// The input schema to update a record. It has the properties of the type, but requires only the id. The complete
+/// record is validated after the update is merged.
 fn update_schema(schema: Value, known: Map<String, Value>) -> Value {
     let mut properties = known;
     let declared = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();

@@ -232,7 +232,7 @@ fn to_record_error(entity_type: &CompiledType, error: DatabaseError) -> RecordEr
     }
 }
 
-/// The client sees only this message. The cause is logged.
+/// The error for a database that did not answer. The client sees only its message; the cause is logged.
 fn unavailable(error: toolwright_store::StoreError) -> Unavailable {
     Unavailable::new("the database with the records did not answer", error)
 }

@@ -10,7 +10,8 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, Re
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// The variables with the region, the endpoint and the credentials. Without credentials, those of the machine are used.
+/// The environment variables that set the region, the endpoint and the credentials. If they set no credentials, the
+/// credentials of the machine are used.
 const VARIABLES: [(&str, AmazonS3ConfigKey); 13] = [
     ("AWS_ACCESS_KEY_ID", AmazonS3ConfigKey::AccessKeyId),
     ("AWS_SECRET_ACCESS_KEY", AmazonS3ConfigKey::SecretAccessKey),
@@ -31,7 +32,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the result of a check is used. Checks need no key, and S3 charges for each request.
+/// How long the result of a check is reused. Anyone can cause a check without an API key, and S3 charges for each
+/// request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -83,7 +85,7 @@ impl Bucket {
         self.objects.get(&self.key(location)).await?.bytes().await
     }
 
-    /// Checks that the bucket exists and that it can be listed. The result is used again for a while.
+    /// Checks that the bucket exists and that it can be listed. The result is reused for [`CHECK_INTERVAL`].
     pub(super) async fn check(&self) -> Result<(), BoxError> {
         let mut last = self.last_check.lock().await;
         let problem = match &*last {
@@ -97,7 +99,8 @@ impl Bucket {
         problem.map_or(Ok(()), |problem| Err(problem.into()))
     }
 
-    /// Lists the objects under a name that no realm has. A missing bucket is an error, a missing name is not.
+    /// Lists the objects under a prefix that no realm uses. Fails if the bucket does not exist, and finds no objects
+    /// otherwise.
     async fn list_nothing(&self) -> Result<(), BoxError> {
         let nothing = self.key(&Path::from("readiness-check"));
         let mut objects = self.objects.list(Some(&nothing));

@@ -1,4 +1,4 @@
-//! The place of blobs, as an operator configures it.
+//! The location of blobs, as an operator configures it.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -20,7 +20,8 @@ pub enum BlobLocation {
     },
 }
 
-/// The text is not the location of a blob store. It is not repeated here, because a wrong URL may contain credentials.
+/// The error for a text that is not the location of a blob store. It does not repeat the text, because a wrong URL may
+/// contain credentials.
 #[derive(Debug, thiserror::Error)]
 #[error("must be `s3://BUCKET/PREFIX` or `file:///PATH`: {0}")]
 pub struct InvalidLocation(String);
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locations_are_folders_and_buckets() {
+    fn file_and_s3_urls_are_parsed_as_blob_locations() {
         let bucket = |prefix: &str| BlobLocation::Bucket { bucket: "store".to_owned(), prefix: Path::from(prefix) };
         let cases = [
             ("file:///var/lib/blobs", BlobLocation::Folder("/var/lib/blobs".into())),
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_rejected_without_repeating_credentials() {
+    fn invalid_blob_locations_are_rejected_without_repeating_credentials() {
         let cases = [
             ("/var/lib/blobs", "relative URL without a base"),
             ("gs://store", "the scheme is `gs`"),

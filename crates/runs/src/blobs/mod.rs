@@ -95,11 +95,11 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
-/// The maximum length of a media type. Together with a hash, its encoding is a file name of at most 255 bytes.
+/// The maximum length of a media type. A hash and the encoded media type together are a file name of at most 255 bytes.
 const MAX_CONTENT_TYPE_BYTES: usize = 100;
 /// The maximum size of all images in one model request, in bytes.
 const SHOWN_BYTES: usize = 15_000_000;
-/// The message of a storage that failed.
+/// The error message for a failure of the storage.
 const NO_ANSWER: &str = "blob storage did not answer";
 /// The URL path of blobs.
 const ROUTE: &str = "/api/v1/ai/blobs/";
@@ -182,7 +182,8 @@ impl ports::BlobStorage for BlobStore {
 }
 
 /// Returns a media type that fits into a file name: without parameters if it is too long, and the general type if it is
-/// still too long. The payload of a completed call is stored, whatever type its sender declares.
+/// still too long. The payload belongs to a completed call, so it is stored even if its sender declares an unusual
+/// type.
 fn short_content_type(content_type: String) -> String {
     if content_type.len() <= MAX_CONTENT_TYPE_BYTES {
         return content_type;
@@ -191,7 +192,7 @@ fn short_content_type(content_type: String) -> String {
     if essence.len() <= MAX_CONTENT_TYPE_BYTES { essence.to_owned() } else { "application/octet-stream".to_owned() }
 }
 
-/// The hash of the content and the encoded media type. No second object has to store the media type.
+/// The hash of the content, followed by the encoded media type. So no second object has to store the media type.
 fn id_of(payload: &Payload) -> String {
     let hash = HEXLOWER.encode(&Sha256::digest(&payload.bytes));
     format!("{hash}-{}", BASE32_NOPAD.encode(payload.content_type.as_bytes()).to_ascii_lowercase())

@@ -32,9 +32,9 @@ pub struct JournalComparison {
 pub struct Divergence {
     /// The number of the entry.
     pub n: u64,
-    /// The kind of the entry of the first run; `None` if its journal ends before.
+    /// The kind of the entry of the first run; `None` if its journal ends before this entry.
     pub kind: Option<String>,
-    /// The kind of the entry of the second run; `None` if its journal ends before.
+    /// The kind of the entry of the second run; `None` if its journal ends before this entry.
     pub other_kind: Option<String>,
     /// The fields that differ.
     pub differences: Vec<ValueDifference>,
@@ -44,18 +44,19 @@ pub struct Divergence {
 pub struct AlignedEntry {
     /// The number of the entries.
     pub n: u64,
-    /// The kind and the time of the entry of the first run; `None` if its journal ends before.
+    /// The kind and the time of the entry of the first run; `None` if its journal ends before this entry.
     pub one: Option<(String, Timestamp)>,
-    /// The kind and the time of the entry of the second run; `None` if its journal ends before.
+    /// The kind and the time of the entry of the second run; `None` if its journal ends before this entry.
     pub other: Option<(String, Timestamp)>,
     /// Whether the entries are equal, apart from times and ids.
     pub equal: bool,
 }
 
 impl Runs {
-    /// Compares the journals of two runs. Entries are aligned by their number, because a fork has the same numbers as its
-    /// original. Both journals are read in windows of 100 entries, from the beginning to the first divergence, and the
-    /// page from entry `from`. Without `from`, the page begins shortly before the divergence.
+    /// Compares the journals of two runs. Entries are aligned by their number, because a fork has the same numbers as
+    /// its original. Both journals are read in windows of 100 entries: first from the beginning to the first
+    /// divergence, then the page that begins at entry `from`. Without `from`, the page begins shortly before the
+    /// divergence.
     pub async fn compare_journals(
         &self,
         session: &Session,
@@ -142,8 +143,8 @@ impl Pair {
     }
 }
 
-/// The content of an entry without what always differs between two runs: times, the ids of runs and conversations, and
-/// the ids that a model provider gives to calls. Shared parts stay hashes, which are equal for equal parts.
+/// The content of an entry without the parts that always differ between two runs: times, the ids of runs and
+/// conversations, and the ids that a model provider gives to calls. Shared parts are compared by their hashes.
 fn comparable(entry: &JournalEntry) -> Value {
     let mut body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
     if let Some(start) = body.as_object_mut().filter(|_| entry.n == 1) {

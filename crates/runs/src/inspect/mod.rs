@@ -73,7 +73,8 @@ impl Inner {
     /// first replayed entry and after each later one. The replay starts with a checkpoint if there is one at entry
     /// `from` or earlier. Returns `None` if the run has no entries.
     ///
-    /// The time is proportional to the number of replayed entries: `to`, or `to` minus the checkpoint.
+    /// The time is proportional to the number of replayed entries, which are the entries between the checkpoint and
+    /// `to`. Without a checkpoint, they are all entries up to `to`.
     async fn replay_to(
         &self,
         home: &RealmScope,

@@ -21,7 +21,7 @@ pub struct JournalPage {
     pub next: Option<u64>,
 }
 
-/// An entry of a journal, with what a reader needs to know about it.
+/// An entry of a journal with its call, its duration, and whether the run can be forked at the entry.
 pub struct InspectedEntry {
     /// The entry.
     pub entry: Entry,
@@ -31,7 +31,7 @@ pub struct InspectedEntry {
     pub call_id: Option<CallId>,
     /// The tool of the call.
     pub tool: Option<String>,
-    /// The time at which the thing started that ends with this entry.
+    /// The start time of the operation that ends with this entry.
     pub started_at: Option<Timestamp>,
     /// The reason why the run cannot be forked at this entry; `None` if it can.
     pub fork_obstacle: Option<&'static str>,
@@ -40,9 +40,9 @@ pub struct InspectedEntry {
 impl Runs {
     /// Returns one page of the journal of a run. One query reads the entries of the page and their neighbours.
     ///
-    /// Whether the run can be forked at an entry is stored with the next entry. For the last entry of a run that has not
-    /// ended, the entries after the last checkpoint are replayed, of which there are about fifty. Entries of earlier
-    /// builds and inline journals have no stored value, so their journal is replayed up to the page.
+    /// Whether the run can be forked at an entry is stored with the next entry. For the last entry of a run that has
+    /// not ended, the entries after the last checkpoint are replayed. There are at most about fifty of them. Entries of
+    /// earlier builds and inline journals have no stored value, so their journal is replayed up to the page.
     pub async fn journal_page(
         &self,
         session: &Session,
@@ -107,7 +107,7 @@ impl Inner {
     }
 }
 
-/// Returns the fork state after an entry, as far as the stored rows contain it.
+/// Returns the fork state after an entry; `None` if the stored rows do not contain it.
 fn stored_state(run: &Run, row: &JournalRow) -> Option<ForkState> {
     let parse = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok());
     let ends_run = run.state.status.is_terminal() && row.entry.n == run.state.journal_position.n;

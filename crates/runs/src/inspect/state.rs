@@ -24,8 +24,9 @@ pub struct StateAt {
 impl Runs {
     /// Returns the state of a run after the entry `at`; without it, after the last entry.
     ///
-    /// The state is a function of the entries. The time is proportional to the number of entries after the checkpoint, if
-    /// the run has a checkpoint at `at` or earlier, otherwise to `at`. The entries are read a page at a time.
+    /// The state is a function of the entries. The time is proportional to the number of replayed entries. These are
+    /// the entries between the checkpoint and `at`, or all entries up to `at` if there is no checkpoint before it. The
+    /// entries are read a page at a time.
     pub async fn state_at(&self, session: &Session, run: RunId, at: Option<u64>) -> Result<StateAt, InspectError> {
         let row = self.inspected(session, run).await?;
         let (to, written) = (at.unwrap_or(u64::MAX), row.state.journal_position.n);

@@ -12,7 +12,7 @@ use crate::{Run, Runs};
 /// The maximum number of runs in a tree.
 const MAX_RUNS: usize = 500;
 
-/// The maximum number of levels below the first run. Delegation is not deeper.
+/// The maximum number of levels below the first run. Delegation is never nested deeper.
 const MAX_LEVELS: usize = 16;
 
 /// A run with its child runs.

@@ -18,8 +18,9 @@ use super::world::{SCHEDULER, TIME_LIMIT, World};
 use crate::ports::{EffectExecutor, EffectOutcome, START_WITHIN};
 use crate::registry::RunHandle;
 
-/// The tools, in this order: a read, an idempotent write, a write with a verify operation, a write with neither, a
-/// write that needs an approval, a client tool, a delegate, and a tool that does not exist.
+/// The tools, in this order: a read, an idempotent write, a write with a verify operation, a write that is not
+/// idempotent and has no verify operation, a write that needs an approval, a client tool, a delegate, and a tool that
+/// does not exist.
 pub(super) const TOOLS: [&str; 8] = ["look", "put", "order", "mail", "pay", "browser", "delegate", "unheard"];
 
 /// Executes the effects of one run on one server.

@@ -15,7 +15,7 @@ impl Random {
         self.next() % sides
     }
 
-    /// True in `in_a_thousand` of a thousand cases.
+    /// Returns true with a probability of `in_a_thousand` per thousand.
     pub(super) fn chance(&mut self, in_a_thousand: u64) -> bool {
         self.below(1000) < in_a_thousand
     }

@@ -154,7 +154,6 @@ impl World {
         (state.trace.finish(), state.log.take().unwrap_or_default())
     }
 
-    /// Sleeps for a random duration.
     pub(super) async fn sleep_random(&self, choose_duration: impl FnOnce(&mut Random) -> Duration) {
         let span = choose_duration(&mut self.state().random);
         tokio::time::sleep(span).await;

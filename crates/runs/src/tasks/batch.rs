@@ -21,7 +21,7 @@ use crate::ports::DriverHost;
 impl Stepper {
     /// Executes tasks of a run and applies their outcomes. Returns when no task is in progress any more, with the tasks
     /// that follow. `invocation` identifies the request. The scheduler repeats the request until it gets a reply, so
-    /// other requests leave these tasks to it.
+    /// other requests do not execute these tasks.
     pub(crate) async fn execute(
         self: &Arc<Self>,
         host: &Arc<dyn DriverHost>,
@@ -75,8 +75,8 @@ impl TaskBatch {
                 },
                 () = sleep_until(self.host.clock(), self.wake_at) => self.advance(&StepEvent::Wake).await.map(Some),
             };
-            // A task that follows is executed at once if other tasks are still in progress. Otherwise it belongs to the
-            // next batch, which the scheduler records first.
+            // While other tasks are in progress, the tasks that follow are executed at once. Otherwise they belong to
+            // the next batch, which the scheduler records before it is executed.
             let started = match applied {
                 Ok(Some(next)) => {
                     plan = next;

@@ -43,8 +43,8 @@ impl TaskContext {
 }
 
 impl Stepper {
-    /// The data to execute each task, and when the run must be woken. The data is `None` if the run no longer waits for
-    /// the task.
+    /// Returns the data that is needed to execute each task, and when the run must be woken. The data is `None` if the
+    /// run no longer waits for the task.
     pub(super) async fn contexts(
         &self,
         host: &Arc<dyn DriverHost>,
@@ -197,7 +197,7 @@ impl Stepper {
     }
 }
 
-/// Whether so much time has passed since the intent of a write that the write has ended on every server.
+/// Whether the intent of a write is so old that no server can still execute the write.
 fn has_timed_out(intended_at: Option<Timestamp>, time_limit: Duration, now: Timestamp) -> bool {
     intended_at.is_some_and(|intended_at| now > intended_at.saturating_add(START_WITHIN + time_limit))
 }

@@ -9,8 +9,8 @@
 //! was started and has no outcome is executed again, unless it is a write. For a write, the machine records that the
 //! attempt was interrupted.
 //!
-//! Two servers may advance the same run at the same time. The journal decides: the commit of one of them fails, and it
-//! applies its event to the new state.
+//! Two servers may advance the same run at the same time. Then the commit of one of them fails, because the journal has
+//! changed. This server applies its event again, to the new state.
 
 mod batch;
 mod execution;
@@ -118,7 +118,8 @@ impl Stepper {
         let slot = self.slot(run);
         let mut slot = slot.lock().await;
         for attempt in 0..MAX_CONFLICTS {
-            // The commit of an outcome fails if another server has advanced the run, so the row is not read before it.
+            // The commit of an outcome fails if another server has advanced the run. So the row need not be read before
+            // the commit.
             let freshness = if attempt == 0 && event.has_outcomes() { Freshness::Assumed } else { Freshness::Checked };
             let cached = match self.cached_run(host, &mut slot, run, freshness).await? {
                 CacheLookup::Run(cached) => cached,
@@ -210,7 +211,6 @@ impl Stepper {
     }
 }
 
-/// A run in the cache.
 struct CachedRun {
     core: RunCore,
     recorder: Arc<TaskRecorder>,
@@ -269,7 +269,8 @@ impl CachedRun {
         Ok(TaskPlan { tasks: tasks.collect(), timer, parent: None })
     }
 
-    /// Starts the effects that the machine requests until it only waits. Returns whether the run was freshly loaded.
+    /// Starts the effects that the machine requests, and repeats this until the run only waits. Returns whether the run
+    /// was freshly loaded.
     async fn run_to_rest(&mut self) -> Result<bool, WriteError> {
         let freshly_loaded = std::mem::take(&mut self.freshly_loaded);
         let mut effects = self.core.machine.next();
@@ -394,7 +395,7 @@ fn timer(machine: &AgentRun, now: Timestamp, event: &StepEvent<'_>) -> Option<Ti
         StepEvent::Wake => (due, format!("{due}/{}", now.as_micros())),
         StepEvent::Ended(_) | StepEvent::Command(_) => (due, due.to_string()),
     };
-    // Rounded up, so that the run is not woken a fraction of a millisecond before it is due.
+    // The delay is rounded up, so that the run is not woken a fraction of a millisecond before it is due.
     let in_ms = u64::try_from(at.saturating_sub(now.as_micros())).unwrap_or(0).div_ceil(1000);
     Some(Timer { key, in_ms })
 }

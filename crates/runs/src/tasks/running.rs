@@ -25,7 +25,7 @@ pub(super) enum TaskEnd {
     Elsewhere,
 }
 
-/// The tasks that this server executes, with the invocation that executes each.
+/// The tasks that this server executes, each with the invocation that executes it.
 #[derive(Default)]
 pub(super) struct RunningTasks(Mutex<HashMap<TaskKey, (Arc<str>, RunningTask)>>);
 

@@ -1,5 +1,5 @@
-//! Systems without a mechanism that confines a process. [`Isolation::unmet_requirement`] refuses every language there,
-//! so a worker ends before it runs code, and the limits are never reached.
+//! The implementation for systems that have no mechanism to confine a process. [`Isolation::unmet_requirement`] refuses
+//! every language there. So a worker ends before it runs code, and the functions that set limits are never called.
 
 use std::io;
 use std::time::Duration;

@@ -52,8 +52,8 @@ pub struct SandboxConfig {
     pub arguments: Vec<String>,
     /// The program that runs [`Language::CPython`], such as `python3`. It is located on first use.
     pub python: Option<PathBuf>,
-    /// The maximum number of jobs that run at once. One tenant may use three quarters of them, and one
-    /// principal half of them. Further jobs wait.
+    /// The maximum number of jobs that run at the same time. Three quarters of them may belong to one tenant, and half
+    /// of them to one principal. Further jobs wait.
     pub max_running: usize,
     /// The maximum number of idle workers.
     pub max_idle: usize,

@@ -18,8 +18,8 @@ use crate::{Isolation, Job, JobError, JobOutput, Limit, WorkerConfig};
 /// The number of bytes of a worker's standard error that are kept for the log.
 const MAX_STDERR: usize = 4 << 10;
 
-/// The only environment variable of a worker. By default mimalloc commits a gigabyte at once, which counts against the
-/// memory limit. With this setting it commits memory on demand.
+/// The only environment variable of a worker. By default mimalloc commits a gigabyte when it starts, which counts
+/// against the memory limit. With this setting it commits memory on demand.
 const MIMALLOC_COMMIT_ON_DEMAND: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 
 /// The time that a worker gets to exit after it closed its pipe.
@@ -66,7 +66,8 @@ impl WorkerProcess {
     /// happened.
     pub(super) async fn run(&mut self, job: Job, host: &dyn AsyncHost) -> Result<JobOutput, JobError> {
         self.jobs += 1;
-        // Not reusable until the job ends: if this future is dropped, the worker is in the middle of a job.
+        // The worker is not reusable until the job ends. If this future is dropped, the worker is still in the middle
+        // of the job.
         self.reusable = false;
         let outcome = tokio::select! {
             outcome = self.connection.run(job, host) => outcome,

@@ -1,4 +1,4 @@
-//! Limits how many jobs run at once, in total, for each tenant and for each principal.
+//! Limits how many jobs run at the same time: in total, for each tenant and for each principal.
 
 use std::sync::Arc;
 

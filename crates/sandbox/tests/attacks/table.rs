@@ -21,11 +21,11 @@ pub(crate) enum Expect {
     Fails(&'static str),
     /// The code exceeds one of these limits.
     Exceeds(&'static [Limit]),
-    /// The code fails in some way, which depends on the version of Python.
+    /// The code fails. How it fails depends on the version of Python.
     AnyFailure,
 }
 
-/// The code before each attempt. `syscall` returns the result of the kernel and `errno`.
+/// The code before each attempt. `syscall` returns the return value of the system call, and `errno`.
 pub(crate) const PREAMBLE: &str = "
 import ctypes, os, signal, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -222,7 +222,7 @@ fn memory() -> Vec<Attempt> {
         attempt("a list that doubles", "x = [1]\nwhile True: x = x + x", MEMORY),
         attempt("many small objects", "x = []\nwhile True: x.append({})", MEMORY),
         attempt("many small objects, errors caught", "x = []\nwhile True:\n  try: x.append({})\n  except MemoryError: pass", Expect::AnyFailure),
-        // Not an attack: the documentation states that this is possible.
+        // This is not an attack: the documentation states that it is possible.
         attempt("writable and executable memory", "import mmap\nlen(mmap.mmap(-1, 4096, prot=7))", Expect::Returns("4096")),
         attempt("a large mapping", "import mmap\nmmap.mmap(-1, 1 << 30)", Expect::Raises(&["OSError"])),
         attempt("recursion", "def f(): f()\nf()", Expect::Exceeds(&[Limit::Depth])),

@@ -48,7 +48,7 @@ fn inputs_are_read_from_stdin_and_the_result_from_stdout() {
 }
 
 #[test]
-fn stderr_is_the_printed_text() {
+fn text_on_stderr_becomes_the_printed_text() {
     let output = run(WASM, &job(&copy_to(2), json!({"a": 1}))).expect("the job must succeed");
     assert_eq!((output.result, output.stdout.as_str()), (Value::Null, r#"{"a":1}"#));
 }

@@ -42,7 +42,8 @@ struct Row {
     readable: bool,
 }
 
-/// The text of a statement that uses the condition whether a row can be read. See the module documentation.
+/// Returns the text of a statement. Inserts the condition that a row can already be read. The documentation of the
+/// module `events` explains this condition.
 macro_rules! with_readable {
     ($db:expr, $before:literal, $after:literal) => {
         match $db {
@@ -74,8 +75,8 @@ impl RealmEvents<'_> {
                 .bind(i64::from(limit))
                 .fetch_all(pool)
         })?;
-        // This query is the second. If events after `after` were deleted before the first query, then this query returns
-        // their position, because both are changed in one transaction.
+        // INVARIANT: this query runs after the query for events. If events after `after` were deleted before the query
+        // for events, this query returns their position, because one transaction changes both.
         let lost = self.last_deleted().await? > after;
         let delayed = rows.iter().any(|row| !row.readable);
         let events = rows.into_iter().take_while(|row| row.readable).map(Event::try_from).collect::<Result<_, _>>()?;

@@ -23,8 +23,8 @@ struct RunEvent<'a> {
     condition: Condition,
 }
 
-/// The condition under which an event is written. The writer of a run passes its whole state, and the database has the
-/// state before.
+/// The condition under which an event is written. The writer passes the whole new state of a run, and the database
+/// still has the previous state.
 #[derive(Clone, Copy)]
 enum Condition {
     Always,
@@ -102,7 +102,8 @@ impl<'a> RunEvents<'a> {
         self.events.is_empty()
     }
 
-    /// Inserts the events. The transaction has inserted new runs, and has not changed the other runs and their waits yet.
+    /// Inserts the events. Must be called after new runs are inserted, and before other runs and their waits are
+    /// changed.
     pub(crate) async fn insert(&self, tx: &mut Tx) -> Result<(), StoreError> {
         let numbered: Vec<(i64, &RunEvent<'_>)> = (0..).zip(&self.events).collect();
         for events in statement_chunks(&numbered, 9) {

@@ -287,7 +287,8 @@ impl TryFrom<EffectRow> for EffectRecord {
     }
 }
 
-/// Inserts effects. A call has an earlier row if a person had to decide about its unknown outcome.
+/// Inserts effects, or updates their outcomes. A call already has a row if its outcome was unknown and a person had to
+/// decide on it.
 pub(crate) async fn upsert(tx: &mut Tx, effects: &[(RunId, &StoredEffect)]) -> Result<(), StoreError> {
     for effects in statement_chunks(effects, 13) {
         let mut sql = Sql::with_many_values(
@@ -315,7 +316,8 @@ pub(crate) async fn upsert(tx: &mut Tx, effects: &[(RunId, &StoredEffect)]) -> R
     Ok(())
 }
 
-/// Marks calls that the first run of each pair has undone. The call may belong only to a run of the same realm.
+/// Marks calls as undone. The first element of each pair is the run that undid the call. A call of another realm is not
+/// marked.
 pub(crate) async fn mark_undone(tx: &mut Tx, undone: &[(RunId, &UndoneEffect)]) -> Result<(), StoreError> {
     for (by, effect) in undone {
         let mut sql = Sql::new("UPDATE effects SET outcome = 'undone', undone_by = ");

@@ -1,4 +1,4 @@
-//! Reads pages of a journal, with facts that come from the neighbours of an entry.
+//! Reads pages of a journal. Some facts about an entry come from the entries before and after it.
 
 use toolwright_types::{RunId, Timestamp};
 
@@ -11,7 +11,7 @@ use crate::sql::{Sql, count};
 /// A query for entries of a journal.
 #[derive(Debug, Clone)]
 pub struct JournalPageQuery {
-    /// The first entry, from 1.
+    /// The number of the first entry, counted from 1.
     pub from: u64,
     /// The kind of the entries; `None` for all kinds.
     pub kind: Option<String>,
@@ -24,10 +24,10 @@ pub struct JournalPageQuery {
 pub struct JournalRow {
     /// The entry. In an inline journal it has no notes.
     pub entry: JournalEntry,
-    /// The time at which the thing started that ends with this entry.
+    /// The start time of the operation that ends with this entry.
     pub started_at: Option<Timestamp>,
-    /// Whether the run could be forked after this entry, in the format of the machine. `None` for the last entry, and if
-    /// the next entry was written by an earlier build.
+    /// The fork state of the run after this entry, as text. The machine defines the format. `None` for the last entry,
+    /// and if the next entry was written by an earlier build.
     pub fork_state: Option<String>,
 }
 
@@ -63,8 +63,8 @@ impl TryFrom<PageRow> for JournalRow {
 const FOLLOWS_PREVIOUS: &str = "'model_replied', 'model_failed', 'prepared'";
 
 impl RealmRuns<'_> {
-    /// Returns one page of the journal of a run. The query reads the entries of the page, their neighbours, and for an
-    /// entry that ends a wait at most 200 earlier entries.
+    /// Returns one page of the journal of a run. The query reads the entries of the page and their neighbours. For an
+    /// entry that ends a wait, it also reads at most 200 earlier entries.
     pub async fn journal_page(&self, run: RunId, query: &JournalPageQuery) -> Result<Vec<JournalRow>, StoreError> {
         let mut sql = Sql::new(
             "SELECT j.n, j.written_at, j.kind, j.body, j.hash, j.call_id, j.tool, j.fork_state AS fork_state_before,

@@ -162,7 +162,7 @@ pub struct NewRun {
     pub labels: RunLabels,
 }
 
-/// Properties of a run that lists show and search. All are absent in runs of earlier builds.
+/// Properties of a run. Lists of runs show them and can be searched by them. All are absent in runs of earlier builds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunLabels {
     /// The version of the agent.
@@ -307,7 +307,7 @@ pub struct EntryNotes {
     pub call_id: Option<CallId>,
     /// The tool of the call.
     pub tool: Option<String>,
-    /// Whether the run could be forked before this entry, in the format of the machine.
+    /// The fork state of the run before this entry, as text. The machine defines the format.
     pub fork_state: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The row of a write is written before the write starts. If a server or the scheduler crashes, the scheduler may hand
 //! out the same task again. The row shows that the task was started before, and a task with a stored outcome is not
-//! executed again. Other tasks have a row only while it prevents that two invocations execute them.
+//! executed again. Other tasks have a row only if two invocations could otherwise execute them at the same time.
 
 use toolwright_types::{RealmScope, RunId, Timestamp};
 
@@ -20,7 +20,7 @@ pub struct TaskStart<'a> {
     pub run: RunId,
     /// The id of the task within the run.
     pub id: &'a str,
-    /// The request of the scheduler that executes the task. The scheduler repeats it until it gets a reply.
+    /// The scheduler's request to execute the task. The scheduler repeats the request until it gets a reply.
     pub invocation: &'a str,
     /// The server.
     pub server: &'a ServerId,

@@ -18,7 +18,7 @@ pub struct WaitQuery {
     pub kind: Option<WaitKind>,
     /// The filter on the calls that wait. The times are those of the requests.
     pub filter: CallFilter,
-    /// A run above the waiting run.
+    /// A parent run of the waiting run, at any level.
     pub below: Option<RunId>,
     /// The page size. Values outside 1–1000 are set to the nearest limit.
     pub limit: u32,

@@ -17,7 +17,6 @@ pub(crate) enum ApplyError {
     Store(#[from] StoreError),
 }
 
-/// A run to insert.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunInsert<'a> {
     pub(crate) realm: RealmId,

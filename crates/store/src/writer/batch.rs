@@ -75,7 +75,7 @@ impl Batch {
         }
     }
 
-    /// Whether the batch accepts no further jobs.
+    /// Whether the batch is complete, so that further jobs belong to the next batch.
     pub(super) fn is_full(&self, max_changes: usize) -> bool {
         self.changes >= max_changes || self.clear_failure.is_some()
     }

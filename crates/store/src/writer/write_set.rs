@@ -43,7 +43,6 @@ pub(super) struct WriteSet<'a> {
     pub(super) cleared: Vec<RunId>,
 }
 
-/// A change of a conversation.
 #[derive(Debug)]
 pub(super) enum ConversationChange<'a> {
     NewTurns(NewTurns<'a>),
@@ -185,7 +184,8 @@ impl<'a> WriteSetBuilder<'a> {
         self.write_set.ended = self.updated.keys().filter(|run| ended.contains(run)).copied().collect();
         self.write_set.checkpoints = self.checkpoints.into_iter().filter(|(run, _)| !ended.contains(run)).collect();
         self.write_set.effects = self.effects.into_iter().map(|((run, _), effect)| (run, effect)).collect();
-        // Servers change the rows of other runs in the same order. This prevents deadlocks.
+        // The undone calls belong to other runs. All servers change the rows of these calls in the same order, which
+        // prevents deadlocks.
         self.write_set.undone.sort_by(|(_, a), (_, b)| (a.run, &a.call_id).cmp(&(b.run, &b.call_id)));
         // INVARIANT: conversations are changed in the order of their ids and before runs. All servers lock rows in this
         // order, and the deletion of a conversation also locks the conversation before its runs. This prevents

@@ -17,7 +17,7 @@ on_both_databases!(
     deletion_is_reported_to_readers_that_have_not_read_the_deleted_events,
 );
 
-/// The limit on the time that events stay unreadable. It is reached only if a test fails.
+/// The maximum time that a test waits for events to become readable.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn read_now(store: &Store, realm: &RealmScope, after: EventPosition) -> EventPage {

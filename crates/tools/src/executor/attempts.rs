@@ -39,7 +39,8 @@ pub trait Backend: Send + Sync {
         tool.effects
     }
 
-    /// Whether the input of a call makes it delete something. A definition can say so too, by its name or its method.
+    /// Whether a call to the tool with this input deletes something. The name and the HTTP method of a tool can also
+    /// show that it deletes; a run checks them separately.
     fn deletes(&self, _tool: &CompiledTool, _input: &Value) -> bool {
         false
     }
@@ -234,12 +235,12 @@ async fn run_attempt(
     }
 }
 
-/// Returns the tag that log events about failed attempts carry, whatever the tool is written in.
+/// Returns the tag of log events about failed attempts. Its form is the same for tools of all types.
 fn exception_tag(tool: &CompiledTool) -> String {
     format!("[{}_ExecuteAsync__Exception]", tool.definition.ref_name)
 }
 
-/// The failure of a call whose reply was not processed before the deadline.
+/// Creates the failure of a call whose reply was not processed before the deadline.
 pub(super) fn timeout_failure(tool: &CompiledTool, limit: Duration) -> ToolFailure {
     timeout_error(tool, limit).into()
 }

@@ -101,7 +101,7 @@ impl fmt::Display for CacheKey {
 }
 
 impl Audience {
-    /// Returns the audience of a result. What the tool can read decides:
+    /// Returns the audience of a result. It depends on what the tool can read:
     ///
     /// - A request (`EXTERNAL_REST`, `HELIX`, `GRPC`) reads its input and its secrets. Without a secret of a user, the
     ///   result is the same for all callers of the realm.
@@ -167,7 +167,7 @@ pub(super) async fn key(
     Some(CacheKey::new(&cx.realm, Audience::of(cx, tool, secrets), &hasher.finish_hex()))
 }
 
-/// Everything besides the input that nested calls read and that can change.
+/// The definitions and secrets that nested calls use. They can change without a change of the input.
 struct NestedInputs {
     /// The fingerprint of the definitions.
     closure: String,
@@ -176,13 +176,14 @@ struct NestedInputs {
 }
 
 impl NestedInputs {
-    /// Returns `None` if a port fails. Then the result is not cached.
+    /// Looks up the definitions and secrets. Returns `None` if a port fails; then the result is not cached.
     async fn read(ports: &Ports, cx: &CallContext, tool: &Arc<CompiledTool>) -> Option<Self> {
         let closure = Closure::of(ports, &cx.realm, tool).await.ok()?;
         let mut secrets = BTreeSet::new();
         for name in closure.secret_names() {
             let found = ports.secrets.identify(&cx.realm, &cx.principal, name).await.ok()?;
-            // A missing secret makes a nested call fail, and code may return a result nevertheless.
+            // If a secret is missing, a nested call fails, but the code may still return a result. So a missing secret
+            // is part of the key too.
             let identity = found.map(|found| format!("{}@{}", found.id, found.revision)).unwrap_or_default();
             secrets.insert(format!("{name}={identity}"));
         }

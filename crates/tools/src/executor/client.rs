@@ -21,8 +21,8 @@ use crate::{CallContext, CompiledTool};
 pub struct ClientAction {
     /// The call whose result the client returns.
     pub call_id: CallId,
-    /// The payload: the output of the tool's function or code, or else the tool's body template rendered with the
-    /// input, or else the input itself.
+    /// The payload for the client. If the tool has a function or code, the payload is its output. Otherwise it is the
+    /// tool's body template rendered with the input, or the input itself if there is no template.
     pub prepared_payload: Value,
     /// The schema of the result.
     pub schema: Value,

@@ -46,7 +46,7 @@ impl Closure {
     pub(super) async fn of(ports: &Ports, realm: &RealmScope, tool: &Arc<CompiledTool>) -> Result<Self, ToolError> {
         let mut tools = BTreeMap::from([(tool.definition.ref_name.key().to_owned(), Some(Arc::clone(tool)))]);
         let mut callers = vec![Arc::clone(tool)];
-        // A call that is nested more deeply is refused, so its definition decides nothing.
+        // A call that is nested more deeply is refused, so its definition has no effect.
         for _ in 0..=MAX_DEPTH {
             let mut called = Vec::new();
             for name in callers.iter().flat_map(|caller| referenced_tools(&caller.definition)) {
@@ -62,7 +62,8 @@ impl Closure {
         Ok(Self(tools))
     }
 
-    /// Returns a hash of all definitions in the closure. If the fingerprint is the same, a call does the same.
+    /// Returns a hash of all definitions in the closure. As long as the fingerprint does not change, the tool behaves
+    /// the same.
     pub fn fingerprint(&self) -> String {
         let mut hasher = Hasher::default();
         for (name, tool) in &self.0 {

@@ -90,8 +90,8 @@ impl EnvelopeBuilder {
         self.envelope.metadata.secret_scope = identified.widest_scope().map(str::to_owned);
     }
 
-    /// Records which function of which library runs, for the journal. Not recorded for built-in functions, which have
-    /// only one version, nor for tools with code, whose definition contains the code.
+    /// Records which function of which library runs, for the journal. Built-in functions are not recorded, because they
+    /// have only one version. Tools with code are not recorded either, because their definition contains the code.
     pub(super) fn set_implementation(&mut self, implementation: Option<&str>) {
         let implementation_name =
             implementation.filter(|name| name.contains('@') && !name.starts_with(BUILTIN_LIBRARY));
@@ -144,7 +144,8 @@ impl EnvelopeBuilder {
         self.envelope
     }
 
-    /// Sets the name to that of the tool which the called tool replaces. Records the called tool as the implementation.
+    /// Sets the name in the envelope, if the called tool replaces another tool. `name` is the name of the replaced
+    /// tool, and the called tool is recorded as the implementation.
     pub(super) fn set_name(&mut self, name: &str) {
         let own = std::mem::replace(&mut self.envelope.name, name.to_owned());
         if own != self.envelope.name {

@@ -16,12 +16,13 @@ const MAX_REGEX_BYTES: usize = 16 << 20;
 pub(super) struct EscapedSecrets {
     sequences: AhoCorasick,
     secrets: Vec<SecretString>,
-    /// Compiled on first use, because few texts contain a sequence.
+    /// The expression for all forms of the secrets. It is compiled on first use, because few texts contain one of the
+    /// sequences.
     expression: OnceLock<Option<Regex>>,
 }
 
 impl EscapedSecrets {
-    /// Returns `None` if no secret has a character that can be escaped.
+    /// Prepares the search for these secrets. Returns `None` if no secret has a character that can be escaped.
     pub(super) fn new(secrets: &[&str]) -> Option<Self> {
         let mut secrets: Vec<&str> = secrets.iter().copied().filter(|secret| !is_plain(secret)).collect();
         // The expression prefers the first alternative. If one secret starts with another one, the longer one wins.
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_outside_of_ascii_and_control_characters_are_found() {
+    fn secret_with_non_ascii_or_control_characters_is_found() {
         let escaped = EscapedSecrets::new(&["pässwort\n😀1"]).unwrap();
         for form in [
             r"p\u00e4sswort\n\ud83d\ude001",

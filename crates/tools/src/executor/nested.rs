@@ -86,14 +86,14 @@ impl Executor {
 }
 
 impl ReadyCall {
-    /// Checks that the call only reads, without an approval and without a client.
+    /// Checks that the call only reads, and needs neither an approval nor a client.
     fn ensure_read_only(&self) -> Result<(), ToolError> {
         ensure_read_only(&self.tool, self.effects)
     }
 }
 
 impl CompiledTool {
-    /// Checks that the tool only reads, without an approval and without a client.
+    /// Checks that the tool only reads, and needs neither an approval nor a client.
     pub fn ensure_read_only(&self) -> Result<(), ToolError> {
         ensure_read_only(self, self.effects)
     }

@@ -14,15 +14,16 @@ use toolwright_types::ToolError;
 use super::escaped_secrets::EscapedSecrets;
 use crate::ToolFailure;
 
-/// Shorter values are not redacted, because they would match unrelated text.
+/// The minimum length of a redacted value, in bytes. Shorter values are not redacted, because they would match
+/// unrelated text.
 const MIN_SECRET_LEN: usize = 8;
 const PLACEHOLDER: &str = "[redacted]";
-/// Searches for all secrets of a call at once, in the encodings in which an upstream is likely to return them.
+/// Searches for all secrets of a call in one pass, in the encodings in which an upstream is likely to return them.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    /// The values, and encodings that change every character.
+    /// Finds the values, and their encodings that change every character.
     encoded: Option<AhoCorasick>,
-    /// The values with escaped characters.
+    /// Finds the values with escaped characters.
     escaped: Option<Arc<EscapedSecrets>>,
 }
 
@@ -31,7 +32,7 @@ impl Redactor {
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let values: Vec<&str> = secrets
             .into_iter()
-            // Secrets are sent without leading and trailing whitespace, so responses contain them without it.
+            // Secrets are sent without leading and trailing whitespace, so responses contain them in this form.
             .map(|secret| secret.expose_secret().trim())
             .filter(|value| value.len() >= MIN_SECRET_LEN)
             .collect();
@@ -121,8 +122,8 @@ fn encodings(value: &str) -> Vec<String> {
     all
 }
 
-/// Returns the base64 characters that depend on `value` alone if `shift` bytes (modulo 3) precede it. In
-/// `Authorization: Basic`, for example, the user name precedes the password.
+/// Returns the part of a base64 text that depends only on `value`, if other bytes precede the value. `shift` is the
+/// number of these bytes, modulo 3. In `Authorization: Basic`, for example, the user name precedes the password.
 fn base64_fragment(engine: &impl Engine, value: &str, shift: usize) -> String {
     let mut bytes = vec![0; shift];
     bytes.extend_from_slice(value.as_bytes());

@@ -198,7 +198,6 @@ fn gemini(tool: &CompiledTool) -> Value {
     })
 }
 
-/// Truncates `text` to `max_chars` characters.
 fn truncate(text: &str, max_chars: usize) -> String {
     if text.chars().count() <= max_chars {
         return text.to_owned();

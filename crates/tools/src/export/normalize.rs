@@ -210,7 +210,7 @@ fn stub(fields: &Map<String, Value>) -> Value {
     Value::Object(short.map(|(keyword, value)| (keyword.to_owned(), value.clone())).collect())
 }
 
-/// Merges the target of a reference with its sibling keywords: into one object if they do not conflict, else under
+/// Merges the target of a reference with its sibling keywords: into one object if they do not conflict, otherwise under
 /// `allOf`. Annotations beside the reference take precedence over those of its target, because they describe this use
 /// of it.
 fn merge_reference(mut siblings: Map<String, Value>, target: Value) -> Value {

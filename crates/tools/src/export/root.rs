@@ -6,7 +6,8 @@ use super::WRAPPER_PROPERTY;
 use super::normalize::{References, normalize, resolve};
 use super::shape::{Kind, Shape, shape};
 
-/// If a schema has one of these keywords at its root, its root is not exported unchanged but rebuilt by [`lowered`].
+/// Keywords that must not be at the root of an exported schema. If a schema has one of them there, [`lowered`] rebuilds
+/// its root.
 const NON_ROOT_KEYWORDS: [&str; 13] = [
     "$ref",
     "$dynamicRef",

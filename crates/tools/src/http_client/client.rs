@@ -366,7 +366,8 @@ async fn read_response(mut response: reqwest::Response) -> Result<HttpResponse, 
             return Err(over_limit(LimitExceeded::Bytes));
         }
         body.extend_from_slice(&chunk);
-        // A shorter document cannot have too many nodes. A longer one is counted while it is decompressed.
+        // A document below this size cannot have too many nodes. The nodes of a larger document are counted while it is
+        // decompressed.
         if let Some(counter) = counter.as_mut().filter(|_| body.len() / 2 > MAX_NODES) {
             counter.add(body.get(counted..).unwrap_or_default()).map_err(over_limit)?;
             counted = body.len();

@@ -1,5 +1,5 @@
-//! Explodes a value into several query or form parameters. The suffix of the parameter's name selects their names: `*`
-//! as in RFC 6570, or `[*]` for names such as `filter[field]`.
+//! Explodes a value into several query or form parameters. The suffix of the parameter's name decides how the
+//! parameters are named: `*` as in RFC 6570, or `[*]` for names such as `filter[field]`.
 //!
 //! | name | list | object | anything else |
 //! |---|---|---|---|
@@ -27,7 +27,7 @@ pub(super) fn parameters(name: &str, value: &Value) -> Vec<(String, String)> {
 }
 
 fn push_plain(name: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
-    // Cannot fail: every value has a text form.
+    // This cannot fail, because every value has a text form.
     if let (false, Ok(text)) = (value.is_null(), escape::text(value)) {
         pairs.push((name.to_owned(), text));
     }

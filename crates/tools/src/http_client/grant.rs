@@ -57,7 +57,7 @@ impl Grant {
 
     /// Returns the secret that stores the grant.
     pub fn to_secret(&self) -> SecretString {
-        // Cannot fail: the fields are texts and timestamps.
+        // This cannot fail, because the fields are texts and timestamps.
         serde_json::to_string(self).unwrap_or_default().into()
     }
 

@@ -139,7 +139,6 @@ fn client_credentials<'a>(auth: &'a AuthConfig, secret: &'a str) -> Result<(&'a 
     }
 }
 
-/// Requests a token.
 pub(super) async fn request_token(
     http: &HttpClient,
     url: Url,

@@ -7,7 +7,8 @@ use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 use toolwright_budget::{Stopped, charge_nested, within};
 
-/// The keyword that counts the work of the schema after it. Its value is the work for one small value.
+/// The keyword that counts the work of validating against the schema that follows it. The value of the keyword is the
+/// number of nodes of that schema.
 pub(super) const METER: &str = "x-toolwright-work";
 
 /// How many nodes of a schema are checked in one step.
@@ -48,12 +49,12 @@ impl<'i> Keyword<'i> for Meter {
     }
 }
 
-/// The payload of the unwinding. It does not call the panic hook.
+/// The payload of the unwinding that ends a validation. This unwinding does not call the panic hook.
 struct Unwound;
 
-/// Performs an operation of a validator that may have meters.
+/// Performs an operation of a validator, within a maximum number of steps. The validator may have meters.
 pub(super) fn metered<T>(steps: u64, operation: impl FnOnce() -> T) -> Result<T, Stopped> {
-    // The validator is not changed by an operation, so it can be used after the unwinding.
+    // An operation does not change the validator, so the validator can be used after the unwinding.
     match within(steps, || catch_unwind(AssertUnwindSafe(operation)))? {
         Ok(result) => Ok(result),
         Err(panic) => resume_unwind(panic),

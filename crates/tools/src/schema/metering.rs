@@ -2,11 +2,11 @@
 //!
 //! The work of a validation can grow exponentially with the size of the schema, because references share definitions:
 //! thirty definitions that each refer twice to the next one make a billion paths. With a recursive definition, it grows
-//! with the depth of the value. So the work is counted, not estimated: the copy of a schema that is compiled has the
-//! keyword [`METER`] in front of each definition that a reference can reach, of the schemas of items and properties, and
-//! of large schemas. `{"anyOf": […]}` becomes `{"allOf": [{METER: 3}, {"anyOf": […]}]}`. When the work is used up, the
-//! meter ends the validation by unwinding, because the validator has no other way to end: if the meter rejected the
-//! value, the validator would go on to list the errors of every branch.
+//! with the depth of the value. So the work is counted, not estimated. A copy of the schema is compiled in which the
+//! keyword [`METER`] precedes certain schemas: each definition that a reference can reach, the schemas of items and
+//! properties, and large schemas. For example, `{"anyOf": […]}` becomes `{"allOf": [{METER: 3}, {"anyOf": […]}]}`. When
+//! the allowed work is used up, the meter ends the validation by unwinding. The validator has no other way to end
+//! early: if the meter rejected the value, the validator would continue and list the errors of every branch.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ use super::references::{Reference, Scope, child, decode};
 /// A schema of items or properties that has at most this many nodes needs no meter: its work is proportional to the
 /// size of the value.
 const SMALL_LOOP: u64 = 8;
-/// A schema with more nodes than this has a meter wherever it is.
+/// A schema with more nodes than this gets a meter wherever it occurs.
 const LARGE: u64 = 256;
 /// Keywords whose value is a schema.
 const SCHEMAS: [&str; 12] = [
@@ -72,7 +72,8 @@ pub(super) fn with_meters(source: &Value) -> Result<Option<Value>, Violation> {
     survey.find_resources(source, &scope);
     survey.resources.entry(scope.base.clone()).or_insert(source);
     survey.pending.push((source, scope.clone()));
-    // A worklist: a chain of references may be longer than the stack is deep.
+    // The schemas are visited from a list and not by recursion, because a chain of references may be longer than the
+    // stack is deep.
     while let Some((schema, scope)) = survey.pending.pop() {
         survey.visit(schema, &scope).map_err(invalid)?;
     }
@@ -92,7 +93,7 @@ fn address(value: &Value) -> Address {
     std::ptr::from_ref(value).addr()
 }
 
-/// What is known about the parts of a schema.
+/// The facts about the parts of a schema that decide where meters are added.
 #[derive(Default)]
 struct Survey<'s> {
     /// The schemas that have a URI.
@@ -124,7 +125,7 @@ impl<'s> Survey<'s> {
         }
     }
 
-    /// Visits a schema and its parts, and notes what they refer to.
+    /// Visits a schema and its parts, and records what they refer to.
     fn visit(&mut self, schema: &'s Value, parent: &Scope) -> Result<(), String> {
         let Some(fields) = schema.as_object() else { return Ok(()) };
         if !self.schemas.insert(address(schema)) {
@@ -152,7 +153,8 @@ impl<'s> Survey<'s> {
 
     fn follow(&mut self, text: &'s str, scope: &Scope) -> Result<(), String> {
         let Some(reference) = self.resolve(text, scope) else {
-            // An anchor is an identifier, whose schema has a meter. The validator knows the schemas of JSON Schema.
+            // The reference names an anchor, a schema with an identifier, or a schema of JSON Schema itself. Schemas
+            // with anchors and identifiers are targets already, and the validator knows the schemas of JSON Schema.
             let is_known =
                 text.starts_with('#') || text.contains("//json-schema.org/") || self.is_resource(text, scope);
             return if is_known {
@@ -163,7 +165,7 @@ impl<'s> Survey<'s> {
         };
         self.references.push(reference);
         match reference.target() {
-            // The validator reports the reference to nothing.
+            // The validator reports a reference whose target does not exist.
             None => Ok(()),
             Some(target) => {
                 self.targets.insert(address(target));
@@ -253,7 +255,7 @@ impl<'s> Survey<'s> {
         Value::Object(outer)
     }
 
-    /// Returns the reference to the new place of the target.
+    /// Returns the reference to the place of the target in the copy.
     fn redirect(&self, text: &str, scope: &Scope) -> String {
         let resource = self.resource(text, scope);
         let (Some((document, path)), Some(mut node)) = (text.split_once('#'), resource) else { return text.to_owned() };
@@ -279,7 +281,8 @@ impl<'s> Survey<'s> {
     }
 }
 
-/// Whether a keyword of a schema with a meter is in front of the meter.
+/// Whether a keyword of a schema that gets a meter stays beside the meter's `allOf`. All other keywords move into the
+/// second part of the `allOf`.
 fn stays_in_front(keyword: &str, fields: &Map<String, Value>, scope: &Scope) -> bool {
     let identifies = IDENTIFIERS.contains(&keyword) || keyword == "$schema" || keyword == "$vocabulary";
     matches!(keyword, "$defs" | "definitions") || identifies && !scope.keeps_identifier(fields)
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_into_data_is_rejected() {
+    fn reference_into_the_value_of_const_or_enum_is_rejected() {
         for data in ["const", "enum"] {
             let schema = json!({ "$ref": format!("#/{data}/0"), data: [{ "type": "string" }] });
             assert!(with_meters(&schema).is_err(), "{data}");
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_cannot_contain_a_meter_of_its_own() {
+    fn schema_with_the_reserved_meter_keyword_is_rejected() {
         assert!(with_meters(&json!({ "properties": { "a": { METER: 1_000_000_000 } } })).is_err());
         assert!(with_meters(&json!({ "properties": { METER: { "type": "string" } } })).is_ok());
     }

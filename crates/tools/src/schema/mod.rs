@@ -16,8 +16,8 @@ use toolwright_types::JsonSchema;
 const MAX_VIOLATIONS: usize = 20;
 /// The maximum length of a message, in characters.
 const MAX_MESSAGE_CHARS: usize = 400;
-/// The work for a list of violations. It is much less than the work for the validation, because the validator creates
-/// an error for each branch that it tries.
+/// The maximum number of steps for a list of violations. It is much lower than that of a validation, because the
+/// validator creates an error for each branch that it tries.
 const VIOLATION_STEPS: u64 = 50_000;
 
 /// A compiled schema. The draft is 2020-12 unless `$schema` names another. A `$ref` can only refer to the same
@@ -57,7 +57,7 @@ impl Schema {
         &self.source
     }
 
-    /// Validates `value`, or returns the violations. The work is limited: a value that needs more is rejected.
+    /// Validates `value`, or returns the violations. The work is limited: a value that needs more work is rejected.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         self.try_check(value).map_err(|rejection| match rejection {
             Rejection::Mismatch(violations) => violations,
@@ -145,8 +145,8 @@ impl Violation {
 
 /// Compiles a schema, or its copy with meters.
 fn compile(source: &Value, copy: Option<Value>) -> Result<jsonschema::Validator, Violation> {
-    // The linear-time regex engine: with a backtracking engine, a pattern in a definition could block a call for a long
-    // time.
+    // Uses the regex engine that takes linear time. With a backtracking engine, a pattern in a definition could block a
+    // call for a long time.
     let options = jsonschema::options()
         .offline()
         .should_validate_formats(true)
@@ -156,7 +156,7 @@ fn compile(source: &Value, copy: Option<Value>) -> Result<jsonschema::Validator,
     let stopped = |stopped| Violation::of_root(format!("the schema cannot be compiled: {stopped}"));
     match copy {
         None => build(source).map_err(stopped)?,
-        // The error of the source has the path in the source.
+        // If the copy does not compile, the source is compiled too, because its error has the path in the source.
         Some(copy) => build(&copy).map_err(stopped)?.map_err(|error| match build(source) {
             Ok(Err(with_path)) => with_path,
             _ => error,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_long_validations_leave_the_thread() {
+    async fn only_long_validations_run_on_another_thread() {
         let schema = Arc::new(Schema::compile(doubling(60, "anyOf", json!({ "type": "string" }))).unwrap());
         let first_poll = |value: Value| {
             let mut validation = Box::pin(schema.validate(value));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn recursive_unions_of_deep_values_are_checked() {
+    fn deep_value_is_checked_against_a_recursive_union() {
         let node = json!({ "$ref": "#/$defs/node" });
         let schema = json!({ "$ref": "#/$defs/node", "$defs": { "node": { "type": "object", "anyOf": [
             { "properties": { "next": node } }, { "properties": { "next": node }, "required": ["other"] },

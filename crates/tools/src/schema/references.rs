@@ -32,7 +32,8 @@ impl Scope {
         scope
     }
 
-    /// Whether the identifier of a schema is ignored, because it is beside a reference.
+    /// Whether the identifier of a schema has no effect, because it is beside a `$ref` and the draft ignores keywords
+    /// beside a `$ref`.
     pub(super) fn keeps_identifier(&self, fields: &Map<String, Value>) -> bool {
         self.ignores_siblings && fields.contains_key("$ref")
     }

@@ -179,7 +179,7 @@ proptest! {
             let all_tools = AllTools::start().await;
             for tool in all_tools.tools() {
                 let mut inputs = vec![input.clone()];
-                // The example input with its strings and numbers replaced.
+                // Also uses the example input with its strings and numbers replaced.
                 inputs.push(with_values(example(&tool), &text, number));
                 for input in inputs {
                     let envelope = all_tools.world.call(tool.definition.ref_name.as_str(), input.clone()).await;

@@ -81,7 +81,7 @@ async fn client_with_a_trusted_certificate_is_accepted() {
 }
 
 #[tokio::test]
-async fn certificate_of_mtls_may_be_the_secret_ref() {
+async fn secret_ref_is_the_client_certificate_of_mtls_without_cert_ref() {
     let authority = CertificateAuthority::new().unwrap();
     let server = Server::start(&authority, ClientCertificates::Required, None).await;
     let world = world_trusting(roots(&authority)).await;

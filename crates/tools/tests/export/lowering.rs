@@ -63,7 +63,7 @@ fn universal_export_reduces_each_property_to_one_type() {
 }
 
 #[test]
-fn object_schemas_combined_by_one_of_all_of_or_if_become_one_object() {
+fn object_schemas_in_combinators_and_conditions_become_one_object() {
     let object = |schema: Value| export(&tool_with(&schema), ExportFormat::Universal)["parameters"].clone();
     let field = |kind: &str, name: &str| json!({ "type": kind, "description": format!("The {name}.") });
     let a = json!({ "properties": { "a": { "type": "string" }, "kind": { "const": "a" } }, "required": ["a", "kind"] });

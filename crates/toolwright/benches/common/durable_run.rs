@@ -1,5 +1,5 @@
-//! Defines the durable run that several benchmarks measure: eleven replies of a script in place of a model, and ten times
-//! four calls of a tool that only reads.
+//! Defines the durable run that several benchmarks measure. A script replaces the model. It gives eleven replies, and
+//! each of the first ten requests four calls of a tool that only reads.
 
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor};

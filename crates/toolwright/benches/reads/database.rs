@@ -1,4 +1,4 @@
-//! Fills the database with copies of a run, and executes SQL by hand.
+//! Fills the database with copies of a run, and executes SQL statements directly.
 
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row as _, SqliteConnection};
 
@@ -33,8 +33,8 @@ impl Database {
         }
     }
 
-    /// Copies the ended run of the template until there are `runs` runs, with their journals, decisions and effects, and the
-    /// waiting run for each hundredth of them.
+    /// Adds `runs` copies of the runs of the template, with their journals, waits, decisions and effects. Each
+    /// hundredth copy is one of the waiting run, and the others are copies of the ended run.
     pub(crate) async fn fill(&mut self, template: &Names, runs: usize) {
         let series = format!(
             "WITH RECURSIVE s (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM s WHERE i < {runs})"
@@ -91,7 +91,7 @@ impl Database {
         self.execute(analyze.to_owned()).await;
     }
 
-    /// Completes the ids of the template.
+    /// Returns the names of the template, completed with values from the database.
     pub(crate) async fn names(&mut self, template: &Names) -> Names {
         let row = format!("SELECT realm_id || ' ' || principal_id FROM runs WHERE id = '{}'", template.run);
         let ids = self.texts(&row).await.remove(0);
@@ -117,7 +117,8 @@ impl Database {
         }
     }
 
-    /// Returns the tables that the plan of a query reads without an index, or whose index it reads as a whole.
+    /// Returns the tables that a query reads as a whole according to its plan: without an index, or through the whole
+    /// index.
     pub(crate) async fn scanned_tables(&mut self, sql: &str) -> String {
         let (explain, scan) = match self {
             Self::Sqlite(_) => ("EXPLAIN QUERY PLAN", "SCAN "),

@@ -9,7 +9,7 @@ pub(crate) struct Names {
     pub waiting: String,
     pub realm: String,
     pub principal: String,
-    /// The time in the middle of the starts of the runs, in microseconds and in RFC 3339.
+    /// The time halfway between the first and the last start of a run, in microseconds and in RFC 3339.
     pub middle: (i64, String),
 }
 

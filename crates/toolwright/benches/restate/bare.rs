@@ -1,4 +1,5 @@
-//! The same number of steps with Restate's SDK alone: a service whose handler executes a named operation for each step.
+//! Executes the same number of steps with Restate's SDK alone: a service whose handler executes one named operation per
+//! step.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! Benchmarks durable runs that Restate schedules, next to the same runs without Restate and to the same number of steps
-//! with Restate's SDK alone.
+//! Benchmarks durable runs that Restate schedules. For comparison, it also measures the same runs without Restate, and
+//! the same number of steps with Restate's SDK alone.
 //!
 //! Run it with `scripts/with-services cargo bench -p toolwright --bench restate`. The servers are the real binaries. Load
 //! generator, Toolwright, Restate and Postgres share the machine.

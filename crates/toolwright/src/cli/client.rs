@@ -16,45 +16,30 @@ use super::Connection;
 use super::failure::{Failure, Refusal};
 use super::spinner;
 
-/// The path of tools.
+// The paths of the REST API. A constant without a comment is the path of a collection.
 pub(super) const TOOLS: &str = "/api/v1/ai/tools";
-/// The path of providers.
 pub(super) const PROVIDERS: &str = "/api/v1/ai/tool-providers";
-/// The path of agents.
 pub(super) const AGENTS: &str = "/api/v1/ai/agents";
-/// The path of prompt fragments.
 pub(super) const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
-/// The path of entity types.
 pub(super) const TYPES: &str = "/api/v1/ai/types";
-/// The path of effects.
 pub(super) const EFFECTS: &str = "/api/v1/ai/effects";
 /// The path of the routes for records.
 pub(super) const QUERY: &str = "/api/query";
-/// The path of runs.
 pub(super) const RUNS: &str = "/api/v1/ai/runs";
-/// The path of trials.
 pub(super) const TRIALS: &str = "/api/v1/ai/trials";
 /// The path of pending approvals.
 pub(super) const APPROVALS: &str = "/api/v1/ai/approvals";
-/// The path of drift findings.
 pub(super) const DRIFT: &str = "/api/v1/ai/drift";
 /// The path of the event stream of a realm.
 pub(super) const EVENTS: &str = "/api/v1/ai/events";
-/// The path of conversations.
 pub(super) const CONVERSATIONS: &str = "/api/v1/ai/conversations";
-/// The path of secrets.
 pub(super) const SECRETS: &str = "/api/v1/ai/secrets";
-/// The path of realms.
 pub(super) const REALMS: &str = "/api/v1/ai/realms";
-/// The path of principals.
 pub(super) const PRINCIPALS: &str = "/api/v1/ai/principals";
-/// The path of models.
 pub(super) const MODELS: &str = "/api/v1/ai/models";
 /// The path of the status of the server.
 pub(super) const SERVER: &str = "/api/v1/ai/server";
-/// The path of blobs.
 pub(super) const BLOBS: &str = "/api/v1/ai/blobs";
-/// The path of API keys.
 pub(super) const KEYS: &str = "/api/v1/ai/keys";
 
 /// The timeout of requests that neither call tools nor continue runs.

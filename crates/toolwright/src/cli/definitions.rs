@@ -19,15 +19,10 @@ use super::source_lines::{self, DocumentLines};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ResourceKind {
-    /// A provider.
     Provider,
-    /// A prompt fragment.
     Fragment,
-    /// An entity type.
     Type,
-    /// A tool.
     Tool,
-    /// An agent.
     Agent,
 }
 
@@ -46,7 +41,6 @@ const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 5] = [
 /// A definition, ready to be sent.
 #[derive(Debug)]
 pub(super) struct FileDefinition {
-    /// The kind.
     pub kind: ResourceKind,
     /// The name under which it is addressed.
     pub name: String,
@@ -61,7 +55,6 @@ pub(super) struct FileDefinition {
 /// The position of a definition in a file.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(super) struct SourceLocation {
-    /// The file.
     pub file: PathBuf,
     /// The number of the document in the file, starting at 1.
     pub document: usize,
@@ -241,8 +234,8 @@ fn format_from_extension(path: &Path) -> Option<Format> {
     }
 }
 
-/// Determines the format. A file has the format of its extension. Standard input has the format `format`; if that is
-/// `None`, the format is detected in the text.
+/// Determines the format. The extension of a file determines its format. Standard input has the format `format`; if
+/// that is `None`, the format is detected in the text.
 fn detect_format(file: &Path, text: &str, format: Option<Format>) -> Result<Format, String> {
     if file != Path::new(STDIN) {
         return format_from_extension(file).ok_or_else(|| format!("must be a {KNOWN_EXTENSIONS} file"));

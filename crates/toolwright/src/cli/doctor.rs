@@ -111,7 +111,8 @@ fn key(response: Result<ApiResponse, Failure>) -> Check {
     }
 }
 
-/// If the server does not report its version, a warning is enough, because the connection works.
+/// Compares the versions of the client and the server. If the server does not report its version, the result is only a
+/// warning, because the connection works.
 fn version(response: Result<ApiResponse, Failure>) -> Check {
     let client_version = CLIENT_VERSION;
     match response.ok().as_ref().and_then(server_version) {

@@ -166,7 +166,7 @@ impl Refusal {
         }
     }
 
-    /// Creates a problem that the server did not describe.
+    /// Creates a refusal for which the server sent no problem document.
     pub(super) fn new(status: u16, code: &str, detail: String) -> Self {
         let text = json!({ "status": status, "code": code, "detail": detail }).to_string();
         let (kind, title, errors) = (String::new(), "".into(), Vec::new());

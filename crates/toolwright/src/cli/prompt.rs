@@ -104,7 +104,7 @@ pub(super) fn state_file(name: &str) -> Option<PathBuf> {
 
 fn config() -> Config {
     let builder = Config::builder().auto_add_history(false).bracketed_paste(true);
-    // Cannot fail: the size is not zero.
+    // This cannot fail, because the size is not zero.
     builder.max_history_size(MAX_HISTORY_LINES).map_or_else(|_| Config::default(), |builder| builder.build())
 }
 

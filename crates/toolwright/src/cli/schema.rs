@@ -5,13 +5,11 @@ use serde_json::Value;
 /// One parameter of a tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ToolParameter {
-    /// The name.
     pub name: String,
     /// The JSON type, or `any`.
     pub type_name: String,
     /// Whether the parameter is required.
     pub required: bool,
-    /// The description.
     pub description: String,
 }
 

@@ -46,7 +46,7 @@ pub(super) fn scan(text: &str) -> Vec<DocumentLines> {
     documents.into_iter().map(|scan| DocumentLines(scan.lines)).filter(|lines| !lines.0.is_empty()).collect()
 }
 
-/// A mapping or list that the scan is inside of.
+/// A mapping or list that contains the current position of the scan.
 struct Level {
     /// The column of its keys or dashes. Flow collections have no column.
     indent: Option<usize>,
@@ -63,7 +63,7 @@ struct Scan {
     text_indent: Option<usize>,
     /// The number of open brackets of flow collections.
     flow: Vec<Level>,
-    /// The quote of a text that continues on the next line.
+    /// The quotation mark of a quoted text that continues on the next line.
     quote: Option<char>,
     /// The last text in a flow collection, which is a key if a colon follows.
     pending: String,

@@ -69,7 +69,8 @@ pub(super) fn did_you_mean<'a>(wanted: &str, names: impl IntoIterator<Item = &'a
     })
 }
 
-/// Returns how much two names differ; `None` if they are not similar. A name is also similar without its first part.
+/// Returns how much two names differ; `None` if they are not similar. `wanted` is also compared with the last part of
+/// `name`, after the slash.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     let (wanted, name) = (wanted.to_lowercase(), name.to_lowercase());
     let tail = name.rsplit('/').next().unwrap_or_default();

@@ -20,7 +20,7 @@ pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
     if !cx.output.json {
         cx.output.line(format!("client  {CLIENT_VERSION}"))?;
     }
-    // This document needs no API key.
+    // The OpenAPI document can be read without an API key.
     let response = cx.client.get("/openapi.json", &[]).await;
     let server = response.as_ref().ok().and_then(server_version);
     if cx.output.json {

@@ -77,11 +77,11 @@ pub(crate) struct Config {
 
     /// The model provider of agents whose definition has no `llmConfig.provider`.
     pub default_provider: String,
-    /// The model of agents whose definition names none.
+    /// The model of agents whose definition names no model.
     pub default_model: String,
-    /// The temperature of agents whose definition has none.
+    /// The temperature of agents whose definition sets no temperature.
     pub default_temperature: f64,
-    /// The output token limit of agents whose definition has none.
+    /// The output token limit of agents whose definition sets no limit.
     pub default_max_tokens: u32,
     /// A file with model prices that override the built-in prices.
     pub prices_file: Option<PathBuf>,

@@ -64,7 +64,7 @@ pub(super) fn hide(visible: BTreeMap<String, String>) -> anyhow::Result<BTreeMap
     Ok(variables)
 }
 
-/// What the process was started with.
+/// The program, the arguments and the variables that the process was started with.
 struct Start {
     program: OsString,
     /// The arguments without secret flags.

@@ -48,12 +48,12 @@ impl Activity {
         self.update(|state| state.requests = state.requests.saturating_sub(1));
     }
 
-    /// The socket accepts no more data, because the client does not read.
+    /// Records that the socket accepts no more data, because the client does not read.
     pub(super) fn write_blocked(&self) {
         self.update(|state| state.blocked = true);
     }
 
-    /// The client has read data for which the server waited.
+    /// Records that the client has read, so that the socket accepts data again.
     pub(super) fn write_unblocked(&self) {
         self.update(|state| state.blocked = false);
     }

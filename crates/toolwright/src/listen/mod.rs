@@ -35,7 +35,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
-    /// The maximum number of open connections. While it is reached, new connections wait in the backlog of the
+    /// The maximum number of open connections. When this number is reached, new connections wait in the backlog of the
     /// operating system.
     pub max_connections: usize,
     /// When idle connections are closed.
@@ -133,7 +133,7 @@ async fn serve_connection(connection: HttpConnection, activity: &Activity, stop:
             () = tokio::time::sleep_until(activity.deadline()) => activity.is_expired(),
         };
         if expired {
-            // The client learns that it must not send another request, which a dropped connection would not tell.
+            // The graceful shutdown tells the client not to send another request. Dropping the connection would not.
             connection.as_mut().graceful_shutdown();
             if tokio::time::timeout(CLOSE_TIMEOUT, connection.as_mut()).await.is_ok() || activity.is_expired() {
                 tracing::debug!("closed an idle connection");

@@ -67,7 +67,7 @@ where
 }
 
 pin_project! {
-    /// The response of the app, whose body ends the request.
+    /// The response of the app. The end of its body is the end of the request.
     pub(super) struct TrackedResponse {
         #[pin]
         response: RouteFuture<Infallible>,
@@ -86,7 +86,7 @@ impl Future for TrackedResponse {
     }
 }
 
-/// A response body. The request ends when it is dropped.
+/// A response body. The request ends when the body is dropped.
 pub(super) struct TrackedBody {
     body: Body,
     _guard: Option<RequestGuard>,

@@ -22,7 +22,7 @@ const INTERCEPT_TIMEOUT: Duration = Duration::from_millis(1200);
 /// How long the proxy delays responses until it has [`BATCH_SIZE`] of them. This is shorter than [`INTERCEPT_TIMEOUT`],
 /// because the calls that wait for these responses have deadlines.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(400);
-/// Number of responses that the proxy releases at once, so that the server commits their outcomes together.
+/// Number of responses that the proxy releases at the same time, so that the server commits their outcomes together.
 const BATCH_SIZE: usize = 6;
 /// Maximum pause between a response and the kill. The kill interrupts the commit of the outcome, or later work.
 const MAX_PAUSE: Duration = Duration::from_millis(6);
@@ -94,7 +94,6 @@ impl fmt::Display for KillPoint {
     }
 }
 
-/// Statistics of the kills.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct KillStats {
     pub kills: BTreeMap<KillPoint, u64>,

@@ -141,8 +141,8 @@ impl CrmProxy {
         notified
     }
 
-    /// Makes responses wait until there are `size` of them. The guard of the last one is sent through the returned
-    /// channel.
+    /// Makes responses wait until there are `size` of them. The guard that holds the last response is sent through the
+    /// returned channel.
     pub(crate) fn intercept_batch(&self, size: usize) -> oneshot::Receiver<HoldGuard> {
         let (notify, notified) = oneshot::channel();
         *lock(&self.0.intercept) = Some(Interception::Batch { size, held: Vec::new(), notify });

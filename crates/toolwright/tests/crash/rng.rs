@@ -11,7 +11,6 @@ impl SeededRng {
         Self(seed)
     }
 
-    /// Returns a random seed.
     pub(crate) fn random_seed() -> u64 {
         RandomState::new().build_hasher().finish()
     }

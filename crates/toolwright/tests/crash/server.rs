@@ -62,7 +62,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
-            // Kills the server also when the harness panics.
+            // Kills the server even if the harness panics.
             .kill_on_drop(true)
             .spawn()
             .unwrap();

@@ -39,7 +39,7 @@ pub(crate) struct Users {
 /// Everything the users observed.
 #[derive(Default, Clone)]
 pub(crate) struct Observations {
-    /// For each run whose start was acknowledged, the name of its agent, by run id.
+    /// The runs whose start was acknowledged: the name of the agent, by run id.
     pub runs: BTreeMap<String, &'static str>,
     /// Runs whose start was acknowledged and whose event stream ended.
     pub ended: BTreeSet<String>,

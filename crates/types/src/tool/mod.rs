@@ -229,14 +229,14 @@ impl ToolDefinition {
         self.name.as_deref().unwrap_or(self.ref_name.as_str())
     }
 
-    /// The description for a model. If it is absent, the usage notes; if these are absent too, the name.
+    /// The text that describes the tool to a model: the first of description, usage notes and name that is present.
     pub fn description_or_name(&self) -> &str {
         non_empty(&self.description)
             .or_else(|| non_empty(&self.long_description))
             .unwrap_or_else(|| self.display_name())
     }
 
-    /// The usage notes. If they are absent, the description; if this is absent too, the name.
+    /// The text that tells a model how to use the tool: the first of usage notes, description and name that is present.
     pub fn usage(&self) -> &str {
         non_empty(&self.long_description).unwrap_or_else(|| self.description_or_name())
     }
@@ -347,7 +347,7 @@ fn effective_schema(full: &Option<JsonSchema>, parameters: &Option<IndexMap<Stri
     }
 }
 
-/// Whether a schema only defines parts for the parameters of the short form to refer to.
+/// Whether a schema contains only definitions, to which the parameters of the short form can refer.
 fn has_only_definitions(schema: &Value) -> bool {
     schema.as_object().is_some_and(|fields| {
         fields.contains_key("$defs") && fields.keys().all(|key| matches!(key.as_str(), "$defs" | "$schema"))

@@ -1,5 +1,5 @@
-//! Landlock rules: a worker can access only listed files, no TCP, and no signals or abstract sockets to other
-//! processes.
+//! Landlock rules: a worker can access only listed files. It cannot use TCP, and it cannot reach other processes by
+//! signals or abstract sockets.
 
 use std::path::{Path, PathBuf};
 

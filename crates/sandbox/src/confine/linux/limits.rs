@@ -67,14 +67,15 @@ pub(crate) fn set_memory_limit(baseline: MemoryBaseline, memory: u64) -> io::Res
     Ok(setrlimit(Resource::RLIMIT_DATA, baseline.with_job_memory(memory).min(hard), hard)?)
 }
 
-/// Sets the limit on processor time for the next job, beyond the time that earlier jobs used. All threads count, also
-/// while the job waits for a host function, when the server does not measure its time.
+/// Sets the limit on processor time for the next job, beyond the time that earlier jobs used. The time of all threads
+/// counts. It counts even while the job waits for a host function, although the server does not measure the time of the
+/// job then.
 pub(crate) fn set_cpu_limit(time: Duration) -> io::Result<()> {
     let used = Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?);
     let total = used.saturating_add(time);
     let seconds =
         total.as_secs().saturating_add(u64::from(total.subsec_nanos() > 0)).saturating_add(CPU_HEADROOM_SECONDS);
-    // Only the soft limit, because a hard limit could not be raised for the next job.
+    // Sets only the soft limit, because a hard limit could not be raised for the next job.
     let (_, hard) = getrlimit(Resource::RLIMIT_CPU)?;
     Ok(setrlimit(Resource::RLIMIT_CPU, seconds.min(hard), hard)?)
 }

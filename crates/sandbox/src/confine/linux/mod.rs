@@ -1,4 +1,4 @@
-//! The mechanisms of Linux.
+//! Confines a process with the mechanisms of Linux.
 
 mod landlock;
 mod limits;

@@ -30,7 +30,7 @@ fn table(items: &[Value]) -> Table {
     let mut table = Table::new(["NAME", "MODEL", "STATUS", "DESCRIPTION"]);
     for agent in items {
         let enabled = agent.get("enabled") != Some(&Value::Bool(false));
-        // An enabled agent shows its life cycle status if that is not the usual one.
+        // For an enabled agent, the table shows the life cycle status unless it is the usual one.
         let status = match text(agent, "status") {
             _ if !enabled => "disabled".to_owned(),
             status if status.is_empty() || status == "active" => "enabled".to_owned(),

@@ -1,4 +1,4 @@
-//! Implements `agents show`.
+//! Implements `agents get`, which is also called `agents show`.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Compares a definition in a file with the stored one. Fields that the server manages or derives do not count.
+//! Compares a definition in a file with the stored one. Fields that the server manages or derives are ignored.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,8 +10,8 @@ use toolwright_types::{
 use crate::cli::definitions::ResourceKind;
 
 impl ResourceKind {
-    /// Returns whether writing `sent` would leave the definition in `view` unchanged. An absent field is compared by
-    /// its default, so removing a field from a file can be a change.
+    /// Returns whether writing `sent` would leave the definition in `view` unchanged. An absent field counts as its
+    /// default value, so removing a field from a file can be a change.
     pub(in crate::cli) fn is_unchanged(self, sent: &Value, view: &Value) -> bool {
         match self {
             ResourceKind::Tool => equal_when_parsed(normalized_tool, sent, view),

@@ -14,20 +14,21 @@ use crate::cli::failure::Failure;
 use crate::cli::fields::text;
 use crate::cli::output::sanitize_line;
 
-/// A definition of a set that no file contains.
+/// A definition that belongs to the set and that no file contains.
 pub(in crate::cli) struct Unlisted {
     pub kind: ResourceKind,
     pub name: String,
     id: String,
 }
 
-/// Returns the definitions of a set that no file contains. A definition comes before the definitions that it refers to.
+/// Returns the definitions that belong to the set and that no file contains. A definition comes before the definitions
+/// that it refers to.
 pub(in crate::cli) async fn unlisted(
     cx: &Context,
     set: &str,
     definitions: &[FileDefinition],
 ) -> Result<Vec<Unlisted>, Failure> {
-    // Names differ only if they differ in lower case.
+    // Names are compared in lower case, because they are case-insensitive.
     let listed: BTreeSet<(ResourceKind, String)> =
         definitions.iter().map(|definition| (definition.kind, definition.name.to_lowercase())).collect();
     let mut found = Vec::new();
@@ -46,7 +47,8 @@ pub(in crate::cli) async fn unlisted(
     Ok(found)
 }
 
-/// Deletes the definitions of a set that no file contains. A failure does not stop the others.
+/// Deletes the definitions that belong to the set and that no file contains. If one deletion fails, the others are
+/// still attempted.
 pub(super) async fn run(
     cx: &Context,
     set: &str,
@@ -57,7 +59,7 @@ pub(super) async fn run(
     let mut exit = Exit::Ok;
     for Unlisted { kind, name, id } in unlisted(cx, set, definitions).await? {
         let mut deleted = ApplyResult { outcome: Outcome::Deleted, warnings: Vec::new() };
-        // The id and not the name, because the name may meanwhile belong to a definition of someone else.
+        // Deletes by id and not by name, because the name may meanwhile belong to another definition.
         let response = if dry_run { None } else { Some(cx.client.delete(&path(kind.collection(), &id), &[]).await) };
         match response {
             Some(Err(Failure::Refused(refusal))) => {

@@ -31,7 +31,6 @@ pub(super) enum ApprovalDecision {
     },
 }
 
-/// The result of a prompt.
 #[derive(Debug, PartialEq)]
 pub(super) enum PromptResult {
     /// The user decided.

@@ -76,13 +76,14 @@ impl TimelineRenderer {
         }
     }
 
-    /// Handles a lost connection: the server will send the current reply again from its beginning.
+    /// Records that the connection was lost. After a reconnect, the server sends the current reply again from its
+    /// beginning.
     pub(super) fn on_disconnect(&mut self) {
         self.expected_repeat = std::mem::take(&mut self.reply);
         self.disconnected = true;
     }
 
-    /// Handles a restored connection.
+    /// Records that the connection is restored.
     pub(super) fn on_reconnect(&mut self) {
         self.disconnected = false;
     }

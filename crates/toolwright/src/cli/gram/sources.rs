@@ -9,19 +9,14 @@ use crate::cli::failure::Failure;
 
 /// A file and its text.
 pub(super) struct SourceFile {
-    /// The path.
     pub file: PathBuf,
     /// The text, or the error if it is not valid UTF-8.
     pub source: Result<String, Diagnostics>,
 }
 
-/// A parsed file.
 pub(super) struct ParsedFile {
-    /// The path.
     pub file: PathBuf,
-    /// The text.
     pub source: String,
-    /// The parsed pattern.
     pub pattern: Pattern,
 }
 

@@ -104,7 +104,7 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
     }
     let (done, ended) = oneshot::channel::<()>();
     let (callbacks, callback_receiver) = mpsc::channel(1);
-    // A HEAD request, for example from a link preview, must not be taken for the redirect.
+    // A HEAD request, for example from a link preview, must not be treated as the redirect.
     let callback_route = get(handle_callback).head(|| async { StatusCode::METHOD_NOT_ALLOWED });
     let app = Router::new().route(CALLBACK_PATH, callback_route).with_state(callbacks);
     let serving = axum::serve(listener, app).with_graceful_shutdown(ended.map(drop));

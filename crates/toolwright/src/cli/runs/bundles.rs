@@ -168,7 +168,6 @@ pub(crate) async fn verify(cx: &Context, run: &str) -> Result<Exit, Failure> {
     Ok(if found.intact { Exit::Ok } else { Exit::Failed })
 }
 
-/// The outcome of a replay.
 enum ReplayOutcome {
     Identical(usize),
     /// The difference as text and as JSON.

@@ -65,7 +65,6 @@ pub(crate) struct ResultsArgs {
     error: Option<String>,
 }
 
-/// Cancels a run.
 pub(super) async fn cancel(cx: &Context, run: &str) -> Result<Exit, Failure> {
     let response = cx.client.call(&format!("{}/cancel", path(RUNS, run)), &json!({})).await?;
     if cx.output.json {
@@ -76,7 +75,6 @@ pub(super) async fn cancel(cx: &Context, run: &str) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Deletes a run.
 pub(super) async fn delete(cx: &Context, run: &str) -> Result<Exit, Failure> {
     cx.client.delete(&path(RUNS, run), &[]).await?;
     if cx.output.json {
@@ -87,12 +85,10 @@ pub(super) async fn delete(cx: &Context, run: &str) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Approves a call.
 pub(super) async fn approve(cx: &Context, args: ApproveArgs) -> Result<Exit, Failure> {
     args.target.decide(cx, "approved", json!({ "decision": "approve" })).await
 }
 
-/// Denies a call.
 pub(super) async fn deny(cx: &Context, args: DenyArgs) -> Result<Exit, Failure> {
     args.target.decide(cx, "denied", json!({ "decision": "deny", "reason": args.reason })).await
 }

@@ -1,4 +1,4 @@
-//! Prints the journal of a run for `runs show -v`: the message of the user, the replies of the model, and the inputs and
+//! Prints the journal of a run for `runs get -v`: the message of the user, the replies of the model, and the inputs and
 //! outputs of the calls, with the numbers of the entries.
 
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::cli::output::{Paint, sanitize, sanitize_line};
 /// The page size of requests.
 const PAGE: u32 = 100;
 
-/// Prints all entries of a run that say something to a person. Each page is printed before the next is requested.
+/// Prints the entries of a run that are of interest to people. Each page is printed before the next one is requested.
 pub(super) async fn print(cx: &Context, run: &str) -> Result<(), Failure> {
     let mut pages = JournalPages::new(run, 1, None);
     let mut forkable = Vec::new();
@@ -31,7 +31,7 @@ pub(super) async fn print(cx: &Context, run: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Formats an entry; nothing for entries that only record progress.
+/// Formats an entry. Returns no lines for an entry that only records progress.
 fn entry_lines(entry: &JournalEntryView, paint: Paint) -> Vec<String> {
     let body = &entry.body;
     let took = entry.duration_ms.map(|millis| format!("  {}", format_duration(millis))).unwrap_or_default();

@@ -79,7 +79,7 @@ impl JournalPages {
 }
 
 fn table(entries: &[JournalEntryView]) -> Table {
-    // The columns up to the tool are arguments of other commands, so they are never shortened.
+    // The values in the columns up to `TOOL` are used as arguments of other commands, so they are never shortened.
     let columns = ["ENTRY", "KIND", "FORK", "CALL", "TOOL", "TIME", "TOOK", "TOKENS", "COST"];
     let mut table = Table::new(columns).with_ids(5);
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Implements `runs show`, which prints the calls, the usage and the reply of a run.
+//! Implements `runs get`, which is also called `runs show`. It prints the calls, the usage and the reply of a run.
 
 use toolwright_api::wire::{ApprovalView, RunView};
 use toolwright_engine::gram_response;

@@ -103,7 +103,7 @@ impl Calls {
         Outcome::passed(passed)
     }
 
-    /// A server tool answers with an envelope, a client tool with a client action.
+    /// Checks that a server tool answers with an envelope, and a client tool with a client action.
     pub(super) fn execution_mode(&self) -> Outcome {
         let passed = if self.on_server { "answers with an envelope" } else { "answers with an action for the client" };
         self.each(passed, |example| match (&example.result.body, self.on_server) {
@@ -120,7 +120,7 @@ impl Calls {
         })
     }
 
-    /// An invalid input is a validation error.
+    /// Checks that an invalid input is a validation error.
     pub(super) fn invalid_input(&self) -> Outcome {
         match &self.invalid {
             InvalidCall::Validated(validation) if !validation.valid => Outcome::passed("is not valid"),
@@ -133,7 +133,8 @@ impl Calls {
         }
     }
 
-    /// Each example has an output that matches the output schema, and the same output again if the tool only computes.
+    /// Checks that the output of each example matches the output schema. If the tool has no side effects, also checks
+    /// that a second call has the same output.
     pub(super) fn output(&self) -> Outcome {
         let passed = match (self.on_server, self.pure) {
             (false, _) => "the client returns the output",
@@ -145,7 +146,7 @@ impl Calls {
             if let Some(error) = &envelope.error {
                 return Err(format!("failed with {}: {}", error.code, error.message));
             }
-            // A tool of an external system only warns of an output that does not match its schema.
+            // If the output of an external system does not match the schema, the envelope only has a warning.
             if let Some(warning) = envelope.metadata.warnings.first() {
                 return Err(format!("has a warning: {warning}"));
             }
@@ -158,7 +159,7 @@ impl Calls {
         })
     }
 
-    /// The result names its run, its call and its correlation id.
+    /// Checks that the result names its run, its call and its correlation id.
     pub(super) fn ids(&self) -> Outcome {
         self.each("run id, call id and correlation id", |example| {
             let result = &example.result;
@@ -182,7 +183,7 @@ impl Calls {
         })
     }
 
-    /// Failures have a code, a message and a reason.
+    /// Checks that failures have a code, a message and a reason.
     pub(super) fn failures(&self) -> Outcome {
         let results = self.examples.iter().map(|example| &example.result);
         let invalid = match &self.invalid {
@@ -202,7 +203,7 @@ impl Calls {
         Outcome::passed("code, message and reason")
     }
 
-    /// The run of the call completed or waits for its client, and its journal is intact.
+    /// Checks that the run of the call completed or waits for its client, and that its journal is intact.
     pub(super) fn run(&self) -> Outcome {
         let expected = if self.on_server { RunStatus::Completed } else { RunStatus::AwaitingClient };
         self.each(&format!("{expected}, with an intact journal"), |example| {

@@ -15,7 +15,7 @@ use crate::cli::input::parse_json_argument;
 use calls::Calls;
 use report::{Check, Outcome, ToolReport};
 
-/// A usage text must be longer than a name, in characters.
+/// A usage text must have more than this number of characters, because it must say more than a name.
 const MIN_USAGE_CHARS: usize = 20;
 
 /// Arguments of `tools check`.
@@ -82,7 +82,7 @@ async fn check_tool(cx: &Context, reference: &str, input: Option<&Value>, writes
     Ok(ToolReport { tool: exact, checks })
 }
 
-/// The definition is valid, and a save of it would give no warnings.
+/// Checks that the definition is valid, and that saving it would give no warnings.
 async fn definition(cx: &Context, exact: &str) -> Result<Outcome, Failure> {
     let checked = match cx.client.get(&path(TOOLS, exact), &[("check", "true".to_owned())]).await {
         Ok(response) => response.read::<Value>()?,
@@ -101,7 +101,7 @@ async fn definition(cx: &Context, exact: &str) -> Result<Outcome, Failure> {
     })
 }
 
-/// The name leads to the same tool as the id. A built-in tool has no id.
+/// Checks that the name and the id lead to the same tool. A built-in tool has no id.
 async fn stable_name(cx: &Context, tool: &Value) -> Result<Outcome, Failure> {
     let name = text(tool, "refName");
     let Some(id) = tool.get("id").and_then(Value::as_str) else {
@@ -117,7 +117,7 @@ async fn stable_name(cx: &Context, tool: &Value) -> Result<Outcome, Failure> {
     })
 }
 
-/// The tool has a text that tells a model when to use it.
+/// Checks that the tool has a text that tells a model when to use it.
 fn usage(tool: &Value) -> Outcome {
     let texts = ["longDescription", "description"].map(|field| text(tool, field).trim());
     let usage = texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
