@@ -282,7 +282,7 @@ pub(super) fn acting_realm(entries: &[Entry]) -> Option<&str> {
 
 /// Returns whether a run executes predefined calls and uses no model.
 pub(super) fn has_predefined_calls(entries: &[Entry]) -> bool {
-    matches!(entries.first().map(|entry| &entry.body), Some(EntryBody::Started(start)) if !start.spec.predefined_calls.is_empty())
+    matches!(entries.first().map(|entry| &entry.body), Some(EntryBody::Started(start)) if !start.spec.uses_model())
 }
 
 impl ForkChanges {

@@ -127,7 +127,7 @@ impl RunStateView {
             first_message: count(first),
             messages: shown.iter().map(MessageView::from).collect(),
             tools: run.offered_tools().iter().map(OfferedToolView::from).collect(),
-            budget: BudgetView::new(run.limits(), run.resource_usage(), run.model_calls()),
+            budget: BudgetView::new(run.limits(), run.resource_usage(), run.started_model_calls()),
             open_calls: run.open_calls().map(OpenCallView::from).collect(),
             can_fork: state.fork_obstacle.is_none(),
             why_not: state.fork_obstacle.map(str::to_owned),

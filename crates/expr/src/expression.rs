@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::eval::{self, CowValue, EvalContext, RuntimeError};
 use crate::limits::EvalLimits;
 use crate::syntax::{self, Node, NodeKind, PathSegment, SyntaxError};
-use crate::{EvalError, ParseError, Position, Scope};
+use crate::{EvalError, ParseError, Position, Reference, Scope, references};
 
 /// A CEL expression: the text between `${` and `}`.
 ///
@@ -56,6 +56,11 @@ impl Expression {
     /// Whether the expression consists only of names, such as `param.order.id`.
     pub fn is_path(&self) -> bool {
         self.simple_path.is_some()
+    }
+
+    /// Returns the paths that the expression reads.
+    pub fn references(&self) -> Vec<Reference<'_>> {
+        references::of_node(&self.tree)
     }
 
     /// Evaluates within the default [`EvalLimits`].

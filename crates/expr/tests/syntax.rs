@@ -21,7 +21,7 @@ fn syntax_error_explains_the_mistake_and_has_a_position() {
         ("a ? b", "expected `:` between the two values of `? :`, found the end at 1:6"),
         ("a = b", "`=` is not an operator; write `==` to compare at 1:3"),
         ("a & b", "`&` is not an operator; write `&&` at 1:3"),
-        ("a.1", "expected an operator or the end, found `0.1` at 1:2"),
+        ("a.1x", "expected an operator or the end, found `x` at 1:4"),
         ("a.", "expected a field name after `.` (other keys as in `value[\"key\"]`), found the end at 1:3"),
         ("'abc", "unterminated string; close it with `'` at 1:1"),
         ("'a\\q'", "`\\q` is not an escape sequence; write `\\\\` for a backslash at 1:3"),

@@ -10,6 +10,7 @@ pub mod journal;
 mod limits;
 mod outputs;
 mod pins;
+pub mod plan;
 mod policy;
 mod status;
 pub mod timeline;

@@ -78,7 +78,8 @@ impl Limits {
             .map(|limit_ms| Breach::Time { limit_ms })
     }
 
-    fn budget_breach(&self, resource_usage: &ResourceUsage) -> Option<Breach> {
+    /// Returns the limit of time, tokens or cost that is exceeded, if there is one.
+    pub(crate) fn budget_breach(&self, resource_usage: &ResourceUsage) -> Option<Breach> {
         let tokens =
             self.max_tokens.filter(|limit| resource_usage.usage.total() > *limit).map(|limit| Breach::Tokens { limit });
         let cost = self

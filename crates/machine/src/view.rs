@@ -154,7 +154,7 @@ pub fn agent_response(run: &AgentRun, outputs: &AgentOutputs) -> AgentResponse {
     let output_context = structured.then(|| serde_json::from_str(&outputs.response).ok()).flatten();
     AgentResponse {
         tool_calls: tool_calls(outputs, &run.pending_client_actions()),
-        iterations_used: run.model_calls(),
+        iterations_used: run.started_model_calls(),
         tokens_used: run.resource_usage().usage.total(),
         status: run.status(),
         reason: run.ending().and_then(|ending| ending.reason.clone()),

@@ -287,7 +287,7 @@ pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: JournalPosition, dr
         ended_at: ending.map(|_| now),
         // Only a suspended run needs a stored timer. A driver has its own timer.
         wake_at: run.suspended().then(|| wake_at(run, now)).flatten(),
-        iterations: run.model_calls(),
+        iterations: run.started_model_calls(),
         tokens: resource_usage.usage.total(),
         cost_usd: resource_usage.cost_usd,
         driven,

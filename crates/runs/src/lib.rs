@@ -418,10 +418,10 @@ impl Inner {
         tools: Arc<Toolset>,
         answer: Option<Arc<toolwright_tools::Schema>>,
     ) -> RunExecutor {
-        // A run with predefined calls never calls a model.
-        let model = match start.spec.predefined_calls.is_empty() {
+        // A run with predefined calls or a given plan never calls a model.
+        let model = match start.spec.uses_model() {
             true => self.models.model(&scope.realm, &scope.principal, &start.model, start.fallback.as_ref()).await,
-            false => Err(ModelError::new(ErrorKind::InvalidRequest, "the run follows a plan and has no model")),
+            false => Err(ModelError::new(ErrorKind::InvalidRequest, "the run has no model")),
         };
         let cx = Arc::new(call_context(start, scope, &tools));
         let bound = Box::pin(self.bound(start, &cx.realm)).await;

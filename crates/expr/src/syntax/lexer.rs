@@ -44,16 +44,28 @@ const PUNCTUATION: &[&str] = &[
 pub(crate) struct Lexer<'s> {
     source: &'s str,
     offset: usize,
+    /// The kind of the previous token. It decides whether `.1` is a field or a number.
+    previous: Previous,
+}
+
+/// The kind of the previous token.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Previous {
+    /// A token that can end a value with fields: a name or a closing bracket.
+    Value,
+    /// The dot after a value.
+    FieldDot,
+    Other,
 }
 
 impl<'s> Lexer<'s> {
     pub(crate) fn new(source: &'s str) -> Self {
-        Self { source, offset: 0 }
+        Self::starting(source, 0)
     }
 
     /// Creates a lexer that starts at byte `offset` of `source`.
     pub(crate) fn starting(source: &'s str, offset: usize) -> Self {
-        Self { source, offset }
+        Self { source, offset, previous: Previous::Other }
     }
 
     /// Returns the next token and its byte offset.
@@ -64,7 +76,12 @@ impl<'s> Lexer<'s> {
         let Some(first) = rest.chars().next() else {
             return Ok((start, Token::End));
         };
-        let token = if let Some(text) = literal::string(rest) {
+        let token = if self.previous == Previous::FieldDot && first.is_ascii_digit() {
+            // A field name of digits only, as in `steps.1.items`.
+            Token::Ident(self.take_while(|c| c.is_ascii_digit()))
+        } else if self.previous == Previous::Value && first == '.' {
+            self.punct(first)?
+        } else if let Some(text) = literal::string(rest) {
             let (length, text) = text.map_err(|error| error.shifted_by(start))?;
             self.offset += length;
             Token::Text(text)
@@ -78,6 +95,11 @@ impl<'s> Lexer<'s> {
             self.quoted_ident()?
         } else {
             self.punct(first)?
+        };
+        self.previous = match &token {
+            Token::Punct(".") if self.previous == Previous::Value => Previous::FieldDot,
+            Token::Ident(_) | Token::QuotedIdent(_) | Token::Punct("]" | ")") => Previous::Value,
+            _ => Previous::Other,
         };
         Ok((start, token))
     }

@@ -6,7 +6,7 @@ use super::text::Template;
 use crate::escape;
 use crate::eval::EvalContext;
 use crate::limits::EvalLimits;
-use crate::{EvalError, Evaluation, ParseError, Position, Scope};
+use crate::{EvalError, Evaluation, Expression, ParseError, Position, Scope};
 
 /// The maximum depth of an object template.
 const MAX_DEPTH: usize = 128;
@@ -41,6 +41,13 @@ impl ValueTemplate {
         matches!(self.root, Node::Literal(_))
     }
 
+    /// Returns the expressions of all strings, in the order of the document.
+    pub fn expressions(&self) -> Vec<&Expression> {
+        let mut found = Vec::new();
+        collect_expressions(&self.root, &mut found);
+        found
+    }
+
     /// Renders the value. All its expressions together must stay within the default [`EvalLimits`].
     pub fn render(&self, scope: &Scope<'_>) -> Result<Evaluation, EvalError> {
         self.render_within(scope, EvalLimits::default())
@@ -51,6 +58,20 @@ impl ValueTemplate {
         let mut context = EvalContext::new(limits);
         let value = render(&self.root, scope, &mut context, &mut Pointer::default())?;
         Ok(Evaluation { value, warnings: context.into_warnings() })
+    }
+}
+
+fn collect_expressions<'t>(node: &'t Node, found: &mut Vec<&'t Expression>) {
+    match node {
+        Node::Literal(_) => {}
+        Node::Text(template) => found.extend(template.expressions()),
+        Node::List(nodes) => nodes.iter().for_each(|node| collect_expressions(node, found)),
+        Node::Object(entries) => {
+            for (key, node) in entries {
+                found.extend(key.expressions());
+                collect_expressions(node, found);
+            }
+        }
     }
 }
 

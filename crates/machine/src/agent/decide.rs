@@ -36,7 +36,9 @@ pub(super) fn decide(
         _ => Err(error),
     })?;
     check_well_formed(call)?;
-    check_not_repeated(facts, call)?;
+    if spec.plan.is_none() {
+        check_not_repeated(facts, call)?;
+    }
     check_policy(&spec.policy, facts, call.input)?;
     // A capturing run does not execute calls that need approval, so it requests no approval.
     Ok(if spec.policy.capture_writes { Vec::new() } else { approval_triggers(&spec.policy, facts) })

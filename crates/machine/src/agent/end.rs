@@ -5,7 +5,7 @@ use toolwright_types::{ErrorCode, OnMissing, SideEffects, ToolError};
 
 use super::call::{Call, CallState};
 use super::run::{AgentRun, Phase};
-use super::{preparation, tool_messages};
+use super::{planned, preparation, tool_messages};
 use crate::{Ending, RunStatus, resolve_pins};
 
 impl AgentRun {
@@ -24,6 +24,10 @@ impl AgentRun {
         for call in calls.iter_mut().filter(|call| call.state != CallState::Done) {
             let error = unfinished_call_error(call, &ending);
             closer.fail(call, error);
+        }
+        if self.plan.is_some() {
+            // The conversation of a planned run has no tool calls, so it gets no results.
+            return planned::set_partial_response(self, &ending);
         }
         let results = tool_messages::tool_messages(&calls, &self.ledger);
         self.push_messages(results);

@@ -12,7 +12,7 @@ use super::run::AgentRun;
 /// entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkState {
-    /// The run has predefined calls, so it has no model that a fork could call.
+    /// The run has predefined calls or a given plan, so it has no model that a fork could ask.
     NoModel,
     /// The run has ended.
     Ended,
@@ -30,12 +30,12 @@ pub enum ForkState {
 }
 
 impl ForkState {
-    /// The reason why a run with predefined calls can be neither forked nor replayed with changes.
-    pub const NO_MODEL: &str = "the run has predefined calls and uses no model; repeat its calls instead";
+    /// The reason why a run without a model can be neither forked nor replayed with changes.
+    pub const NO_MODEL: &str = "the run uses no model; repeat its calls instead";
 
     /// Returns the state of a run.
     pub fn of(run: &AgentRun) -> Self {
-        if !run.spec.predefined_calls.is_empty() {
+        if !run.spec.uses_model() {
             return ForkState::NoModel;
         }
         if run.ending().is_some() {

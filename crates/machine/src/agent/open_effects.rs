@@ -61,6 +61,7 @@ impl AgentRun {
     fn model_call_effect(&self, iteration: u32) -> Effect {
         let mut request = self.spec.request.clone();
         request.messages = Arc::clone(&self.messages);
+        request.response_format = self.next_response_format();
         Effect::CallModel { iteration, request: Box::new(request) }
     }
 

@@ -3,15 +3,16 @@
 use toolwright_types::{Message, ModelReply, RequestedCall, StopReason};
 
 use super::depth::limit_arguments_depth;
+use super::planned;
 use super::run::{AgentRun, Phase};
 use crate::{Ending, RunStatus};
 
 /// The message to a model that sent an empty reply.
-const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
+pub(super) const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
 
 /// The maximum number of rejected answers. An answer that does not match the schema is rejected; after the maximum,
 /// such an answer fails the run.
-const MAX_REJECTED_ANSWERS: u32 = 2;
+pub(super) const MAX_REJECTED_ANSWERS: u32 = 2;
 
 enum NextAction {
     CallTools,
@@ -22,6 +23,10 @@ enum NextAction {
 
 pub(super) fn apply_reply(run: &mut AgentRun, reply: ModelReply, schema_error: Option<String>, unchecked: bool) {
     add_usage(run, &reply);
+    if run.is_planning() {
+        return planned::apply_plan_reply(run, reply, schema_error);
+    }
+    let reply = if run.plan.is_some() { without_calls(reply) } else { reply };
     let next = match (classify(&reply, run.nudged), schema_error) {
         (NextAction::End(ending), Some(why)) if ending.reason.is_none() && unchecked => {
             NextAction::End(Ending::with_reason(RunStatus::Error, "answer_unchecked", why))
@@ -59,6 +64,12 @@ pub(super) fn apply_reply(run: &mut AgentRun, reply: ModelReply, schema_error: O
         }
         NextAction::End(ending) => run.end(ending),
     }
+}
+
+/// Removes tool calls from a reply that formats the result of a plan. A plan has no calls outside of its sequence.
+fn without_calls(reply: ModelReply) -> ModelReply {
+    let stop = if reply.stop == StopReason::ToolUse { StopReason::EndTurn } else { reply.stop };
+    ModelReply { tool_calls: Vec::new(), stop, ..reply }
 }
 
 fn classify(reply: &ModelReply, nudged: bool) -> NextAction {

@@ -9,6 +9,8 @@ use toolwright_types::{CallId, Message, OfferedTool, RequestedCall, ResponseForm
 use super::approval::{self, ApprovalRecord};
 use super::call::{Batch, CallState, SuspendedChild};
 use super::ledger::Ledger;
+use super::model_calls::ModelCall;
+use super::planned::{self, PlanState};
 use super::{ApplyOutcome, Effect, EffectId, Event, EventError, EventKind, RunSpec};
 use super::{check, client, interrupted_calls, preparation, reply, scheduling};
 use crate::{AgentOutputs, Ending, Limits, ResourceUsage, RunStatus};
@@ -30,6 +32,12 @@ pub struct AgentRun {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) rejected_answers: u32,
     pub(super) warnings: Vec<String>,
+    /// The replies of the model so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) model_calls: Vec<ModelCall>,
+    /// The state of the plan, if the run follows a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) plan: Option<PlanState>,
     pub(super) decisions: Vec<ApprovalRecord>,
     /// Open effects that were issued to the driver.
     pub(super) issued: Vec<EffectId>,
@@ -65,10 +73,18 @@ impl AgentRun {
             nudged: false,
             rejected_answers: 0,
             warnings: Vec::new(),
+            model_calls: Vec::new(),
+            plan: None,
             decisions: Vec::new(),
             issued: Vec::new(),
         };
-        run.call_model();
+        match run.spec.plan.clone() {
+            Some(plan) => {
+                run.plan = Some(PlanState::new());
+                planned::start(&mut run, &plan);
+            }
+            None => run.call_model(),
+        }
         run
     }
 
@@ -138,9 +154,11 @@ impl AgentRun {
             // The run had no driver until now, so the elapsed time does not count as active time.
             self.now = event.at.max(self.now);
         }
+        let idle_since = self.now;
         self.advance_clock(event.at);
         match event.kind {
             EventKind::ModelReplied { reply, schema_error, answer_unchecked, .. } => {
+                self.record_model_call(&reply, idle_since);
                 reply::apply_reply(self, *reply, schema_error, answer_unchecked)
             }
             EventKind::ModelFailed { reason, message, .. } => self.fail(&reason, message),
@@ -256,9 +274,16 @@ impl AgentRun {
         &self.resource_usage
     }
 
-    /// The number of model calls; 0 for a run with predefined calls.
-    pub fn model_calls(&self) -> u32 {
-        if self.spec.predefined_calls.is_empty() { self.resource_usage.iterations } else { 0 }
+    /// The number of started model calls; 0 for a run that uses no model.
+    pub fn started_model_calls(&self) -> u32 {
+        match (&self.spec.plan, self.spec.predefined_calls.is_empty()) {
+            (None, true) => self.resource_usage.iterations,
+            (None, false) => 0,
+            (Some(_), _) => {
+                let open = u32::from(self.phase == Phase::Model);
+                u32::try_from(self.model_calls.len()).unwrap_or(u32::MAX).saturating_add(open)
+            }
+        }
     }
 
     /// The limits of the run, tightened by its guardrails.

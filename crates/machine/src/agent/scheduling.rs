@@ -8,7 +8,7 @@ use toolwright_types::{CallId, RunId, RunStatus, ToolEnvelope};
 use super::call::{Batch, Call, CallState};
 use super::closer::{CallCloser, denied};
 use super::run::{AgentRun, Phase};
-use super::{predefined, tool_messages};
+use super::{planned, predefined, tool_messages};
 use crate::Breach;
 
 pub(super) fn finish_call(run: &mut AgentRun, envelope: ToolEnvelope) {
@@ -47,7 +47,13 @@ impl AgentRun {
 
     /// Calls the model, unless a limit is reached.
     pub(super) fn call_model(&mut self) {
-        match self.spec.limits.before_model(&self.resource_usage) {
+        let limits = &self.spec.limits;
+        // A plan has its own limit for steps, and its model calls are bounded by the number of corrections.
+        let breach = match self.plan {
+            Some(_) => limits.budget_breach(&self.resource_usage),
+            None => limits.before_model(&self.resource_usage),
+        };
+        match breach {
             Some(breach) => self.end(breach.ending()),
             None => {
                 self.resource_usage.iterations += 1;
@@ -61,6 +67,9 @@ impl AgentRun {
         let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Model) else {
             return;
         };
+        if self.plan.is_some() {
+            return planned::finish_batch(self, batch);
+        }
         let results = tool_messages::tool_messages(&batch.calls, &self.ledger);
         self.push_messages(results);
         match batch.pending_ending {
@@ -80,8 +89,14 @@ fn start_ready_calls(batch: &mut Batch, closer: &mut CallCloser<'_>) -> Option<B
             && running < closer.spec.max_concurrent_calls()
             && keys_are_free(call, &held_keys)
         {
-            if let Some(breach) = closer.spec.limits.before_tool(closer.resource_usage) {
-                return Some(breach);
+            let limits = &closer.spec.limits;
+            // The limit for tool calls counts calls that a model chooses. The items and pages of a plan have `max_items`.
+            let breach = match closer.spec.plan {
+                Some(_) => limits.budget_breach(closer.resource_usage),
+                None => limits.before_tool(closer.resource_usage),
+            };
+            if breach.is_some() {
+                return breach;
             }
             closer.resource_usage.tool_calls += 1;
             closer.ledger.mark_started(&call.call_id);

@@ -1,9 +1,12 @@
 //! The immutable input of a run.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::{ModelRequest, PinnedHandle, RunId};
 
+use crate::plan::PlanSpec;
 use crate::{Limits, Policy};
 
 /// The immutable input of a run.
@@ -35,6 +38,9 @@ pub struct RunSpec {
     /// Predefined calls, made in sequence instead of calling a model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predefined_calls: Vec<PredefinedCall>,
+    /// The sequence of tools, if the run follows a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Arc<PlanSpec>>,
     /// The URL of the run's trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces_url: Option<String>,
@@ -63,8 +69,14 @@ impl RunSpec {
             client_wait_ms: None,
             pins: Vec::new(),
             predefined_calls: Vec::new(),
+            plan: None,
             traces_url: None,
         }
+    }
+
+    /// Whether the run calls a model.
+    pub fn uses_model(&self) -> bool {
+        self.predefined_calls.is_empty() && self.plan.as_ref().is_none_or(|plan| plan.given.is_none())
     }
 
     /// The limit for concurrent calls. It is 1 if the model may not request calls in parallel.

@@ -19,6 +19,7 @@ mod journal;
 mod limits;
 mod model_errors;
 mod pins;
+mod plans;
 mod policies;
 mod predefined_calls;
 mod properties;

@@ -1,0 +1,141 @@
+//! The JSON Schema of the plans for a sequence of tools.
+
+use serde_json::{Map, Value, json};
+
+use super::SequenceStep;
+
+/// A string that is an expression.
+const EXPRESSION_PATTERN: &str = r"^\$\{.+\}$";
+
+/// Returns the schema of the plans for a sequence. `schemas` has the input schema of each step, in the same order.
+///
+/// A parameter that the tool's schema describes may be an expression instead. The executor validates each input with
+/// the tool's own schema when the expressions have values.
+pub fn plan_schema(sequence: &[SequenceStep], schemas: &[Value]) -> Value {
+    let mut definitions = Map::new();
+    let steps: Vec<Value> = sequence
+        .iter()
+        .zip(schemas)
+        .map(|(step, schema)| {
+            // The definitions of a tool's schema are renamed, because two tools can use the same name.
+            let prefix = format!("step{}_", step.step);
+            let root = adapt(schema, &prefix);
+            let own = schema.get("$defs").or_else(|| schema.get("definitions")).and_then(Value::as_object);
+            for (name, definition) in own.into_iter().flatten() {
+                definitions.insert(format!("{prefix}{name}"), or_expression(adapt(definition, &prefix)));
+            }
+            step_schema(step, root)
+        })
+        .collect();
+    let mut schema = json!({
+        "type": "object",
+        "properties": {
+            "reasoning": { "type": ["string", "null"], "description": "Why this plan fulfils the task." },
+            "steps": { "type": "array", "minItems": 1, "items": { "anyOf": steps } },
+        },
+        "required": ["steps"],
+        "additionalProperties": false,
+    });
+    if let (false, Some(fields)) = (definitions.is_empty(), schema.as_object_mut()) {
+        fields.insert("$defs".into(), Value::Object(definitions));
+    }
+    schema
+}
+
+fn step_schema(step: &SequenceStep, parameters: Value) -> Value {
+    let expression = |description: &str| json!({ "type": ["string", "null"], "description": description });
+    json!({
+        "type": "object",
+        "description": format!("{}: {}", step.tool, step.purpose),
+        "properties": {
+            "step": { "const": step.step },
+            "parameters": parameters,
+            "when": expression("An expression. The step is skipped if it is false."),
+            "forEach": expression("An expression with a list. The tool is called once for each `item`."),
+            "paging": {
+                "type": ["object", "null"],
+                "description": "How to read all pages of a list. `page` is the output of the latest call.",
+                "properties": {
+                    "items": { "type": "string", "pattern": EXPRESSION_PATTERN },
+                    "next": { "type": "object", "description": "Parameters that request the next page." },
+                },
+                "required": ["items", "next"],
+                "additionalProperties": false,
+            },
+            "reasoning": { "type": ["string", "null"], "description": "Why the step has these parameters." },
+        },
+        "required": ["step", "parameters"],
+        "additionalProperties": false,
+    })
+}
+
+/// Adapts the schema of a tool's input: each property may be an expression, and references point to the renamed
+/// definitions. Keywords that an expression in place of a value could break are left out; the executor checks them.
+fn adapt(schema: &Value, prefix: &str) -> Value {
+    let Some(fields) = schema.as_object() else { return json!({}) };
+    let mut adapted = Map::new();
+    for (keyword, value) in fields {
+        match (keyword.as_str(), value) {
+            ("$ref", Value::String(target)) => {
+                let name = target.strip_prefix("#/$defs/").or_else(|| target.strip_prefix("#/definitions/"));
+                let Some(name) = name else { return json!({}) };
+                adapted.insert("$ref".into(), json!(format!("#/$defs/{prefix}{name}")));
+            }
+            ("properties", Value::Object(properties)) => {
+                let properties = properties
+                    .iter()
+                    .map(|(name, property)| (name.clone(), or_expression(adapt(property, prefix))))
+                    .collect();
+                adapted.insert(keyword.clone(), Value::Object(properties));
+            }
+            ("items", Value::Object(_)) => {
+                adapted.insert(keyword.clone(), or_expression(adapt(value, prefix)));
+            }
+            ("additionalProperties", Value::Object(_)) => {
+                adapted.insert(keyword.clone(), or_expression(adapt(value, prefix)));
+            }
+            (
+                "type" | "enum" | "const" | "required" | "additionalProperties" | "description" | "title" | "minimum"
+                | "maximum" | "minLength" | "maxLength" | "pattern" | "format" | "default" | "minItems" | "maxItems",
+                _,
+            ) => {
+                adapted.insert(keyword.clone(), value.clone());
+            }
+            ("anyOf" | "oneOf", Value::Array(options)) => {
+                let options = options.iter().map(|option| adapt(option, prefix)).collect();
+                adapted.insert("anyOf".into(), Value::Array(options));
+            }
+            _ => {}
+        }
+    }
+    Value::Object(adapted)
+}
+
+/// Returns a schema that accepts the values of `schema` and expressions.
+fn or_expression(schema: Value) -> Value {
+    match schema.as_object() {
+        Some(fields) if fields.is_empty() => schema,
+        _ => json!({ "anyOf": [schema, { "type": "string", "pattern": r"\$\{" }] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_may_be_expressions_and_definitions_are_renamed_by_step() {
+        let sequence = [1, 2].map(|step| SequenceStep { step, tool: format!("t{step}"), purpose: "p".into() });
+        let stage = json!({
+            "type": "object", "required": ["stage"], "additionalProperties": false,
+            "properties": { "stage": { "$ref": "#/$defs/Stage" }, "ids": { "type": "array", "items": { "type": "integer" } } },
+            "$defs": { "Stage": { "enum": ["new", "won"] } },
+        });
+        let schema = plan_schema(&sequence, &[json!({}), stage]);
+        assert_eq!(schema["$defs"]["step2_Stage"]["anyOf"][0], json!({ "enum": ["new", "won"] }));
+        let parameters = &schema["properties"]["steps"]["items"]["anyOf"][1]["properties"]["parameters"];
+        assert_eq!(parameters["properties"]["stage"]["anyOf"][0], json!({ "$ref": "#/$defs/step2_Stage" }));
+        assert_eq!(parameters["properties"]["ids"]["anyOf"][0]["items"]["anyOf"][0], json!({ "type": "integer" }));
+        assert_eq!(parameters["required"], json!(["stage"]));
+    }
+}
