@@ -61,9 +61,10 @@ pub use retry::RetryDelays;
 pub use run::RunStatus;
 pub use schema::{ParameterDefinition, ParameterType, referenced_types, schema_of_parameters, set_type_schema};
 pub use tool::{
-    Backoff, BodyTemplate, CachePolicy, CostHint, DefinitionSource, ErrorAction, ErrorSemantics, InvocationConfig,
-    JsonSchema, Latency, OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Surface, ToolDefinition,
-    ToolExample, ToolPrice, ToolStatus, ToolType,
+    AgenticConfig, AvailableTool, Backoff, BodyTemplate, CachePolicy, ContextConfig, CostHint, DefinitionSource,
+    EmbeddedLlmConfig, ErrorAction, ErrorSemantics, ExecutionMode, InvocationConfig, JsonSchema, Latency,
+    OnOutputMismatch, RateLimit, ReferenceDataSelection, SafetyLimits, SelectorCategory, SequenceEntry, SideEffects,
+    Surface, ToolAllocation, ToolDefinition, ToolExample, ToolPrice, ToolStatus, ToolType,
 };
 pub use trial::{CallSource, Trial, TrialKind};
 pub use unique_keys::UniqueKeys;

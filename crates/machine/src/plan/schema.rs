@@ -95,8 +95,22 @@ fn adapt(schema: &Value, prefix: &str) -> Value {
                 adapted.insert(keyword.clone(), or_expression(adapt(value, prefix)));
             }
             (
-                "type" | "enum" | "const" | "required" | "additionalProperties" | "description" | "title" | "minimum"
-                | "maximum" | "minLength" | "maxLength" | "pattern" | "format" | "default" | "minItems" | "maxItems",
+                "type"
+                | "enum"
+                | "const"
+                | "required"
+                | "additionalProperties"
+                | "description"
+                | "title"
+                | "minimum"
+                | "maximum"
+                | "minLength"
+                | "maxLength"
+                | "pattern"
+                | "format"
+                | "default"
+                | "minItems"
+                | "maxItems",
                 _,
             ) => {
                 adapted.insert(keyword.clone(), value.clone());

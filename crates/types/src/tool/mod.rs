@@ -1,5 +1,6 @@
 //! The definition of a tool: its name, its schemas, its behavior and its backend.
 
+mod agentic;
 mod behavior;
 mod invocation;
 
@@ -14,6 +15,10 @@ use crate::RefName;
 use crate::nullable::{null_as_default, null_as_true, skip_null_entries};
 use crate::schema::{ParameterDefinition, schema_of_parameters};
 
+pub use self::agentic::{
+    AgenticConfig, AvailableTool, ContextConfig, EmbeddedLlmConfig, ExecutionMode, ReferenceDataSelection,
+    SafetyLimits, SequenceEntry, ToolAllocation,
+};
 pub use self::behavior::{
     Backoff, CachePolicy, CostHint, DefinitionSource, ErrorAction, ErrorSemantics, Latency, OnOutputMismatch,
     RateLimit, SelectorCategory, SideEffects, Surface, ToolExample, ToolPrice, ToolStatus,
@@ -172,6 +177,9 @@ pub struct ToolDefinition {
     #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     pub resolve: IndexMap<String, String>,
+    /// The embedded model of an AGENTIC tool and the tools that it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agentic: Option<AgenticConfig>,
 }
 
 impl ToolDefinition {
@@ -221,6 +229,7 @@ impl ToolDefinition {
             sequential: false,
             on_output_mismatch: None,
             resolve: IndexMap::new(),
+            agentic: None,
         }
     }
 
