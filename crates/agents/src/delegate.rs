@@ -1,24 +1,25 @@
-//! Executes delegation: an agent calls another agent as a tool. The call starts a child run with a share of the parent
+//! Executes calls that start a run: to another agent, or to an agentic tool. The child run gets a share of the parent
 //! run's remaining budget.
 
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use toolwright_machine::view;
-use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::{Attempt, Backend, BackendReply};
-use toolwright_types::{ErrorCode, RunId, RunStatus};
+use toolwright_tools::{CompiledTool, ToolFailure};
+use toolwright_types::{ChildRun, ErrorCode, RunId, RunStatus, SideEffects, ToolType};
 
-use super::spec::{ParentRun, RunOrigin};
-use super::{Agents, Inner};
+use super::agentic::{self, AgenticCall};
+use super::spec::{ParentRun, RunDraft, RunOrigin};
+use super::{Agents, Inner, StartError};
 use toolwright_catalog::Session;
 use toolwright_runs::{RunMeta, RunSnapshot};
 
 /// The maximum depth of child runs.
 pub(super) const MAX_DELEGATION_DEPTH: u8 = 5;
 
-/// The backend of tools of type AGENT. [`DelegateBackend::bind`] connects it to [`Agents`] after both are created,
+/// The backend of tools of type AGENT and AGENTIC. [`DelegateBackend::bind`] connects it to [`Agents`] after both are created,
 /// because of a cycle: `Agents` needs the executor, and the executor needs this backend.
 #[derive(Default)]
 pub struct DelegateBackend {
@@ -35,26 +36,19 @@ impl DelegateBackend {
         let agents = self.agents.get().and_then(Weak::upgrade).map(Agents);
         let agents = agents.ok_or_else(|| denied("no_agents", "agents cannot run in this context".into()))?;
         let cx = attempt.cx;
-        let name = attempt.tool.definition.invocation.path.as_deref().unwrap_or_default();
+        let name =
+            attempt.tool.definition.invocation.path.as_deref().unwrap_or(attempt.tool.definition.ref_name.as_str());
         let Some(RunMeta { start: parent, home, owner }) = agents.0.runs.meta(cx.run) else {
-            return Err(denied("not_in_a_run", format!("agent `{name}` can only be called by another agent")));
+            return Err(denied("not_in_a_run", format!("`{name}` starts a run, so only a run can call it")));
         };
         if parent.depth >= MAX_DELEGATION_DEPTH {
-            return Err(denied("too_deep", format!("agents may delegate at most {MAX_DELEGATION_DEPTH} levels deep")));
+            return Err(denied(
+                "too_deep",
+                format!("runs may start child runs at most {MAX_DELEGATION_DEPTH} levels deep"),
+            ));
         }
-        // The call has the permissions of the calling run, like a call to any other tool.
-        let correlation = cx.caller.correlation_id.clone();
-        let session = Session {
-            hops: cx.hops,
-            correlation: correlation.clone(),
-            ..Session::new(cx.principal.clone(), cx.realm.clone())
-        };
-        let refused = |error: super::StartError| denied("delegate", error.to_string());
-        let agent = agents.find(&session, name).await.map_err(refused)?;
-        agents.check_may_run(&session, &agent).map_err(refused)?;
-        let principal = agents.effective_principal(&session, &agent, None).await.map_err(refused)?;
         let run = child_run_id(attempt.idempotency_key.as_str());
-        let lost = || ToolFailure::fatal(ErrorCode::Unknown, "the agent's run was lost");
+        let lost = || ToolFailure::fatal(ErrorCode::Unknown, "the child run was lost");
         let snapshot = match agents.0.runs.wait_for_rest(&home, run).await.map_err(|error| unread(&error))? {
             // The child run already exists, because an earlier attempt of this call started it.
             Some(snapshot) => snapshot,
@@ -64,7 +58,7 @@ impl DelegateBackend {
                     realm: cx.realm.clone(),
                     home,
                     owner: (owner, parent.owner.clone()),
-                    principal,
+                    principal: cx.principal.clone(),
                     parent: Some(ParentRun {
                         call: attempt.call_id.clone(),
                         start: parent,
@@ -73,25 +67,64 @@ impl DelegateBackend {
                     conversation: None,
                     session: cx.caller.session.clone(),
                     hops: cx.hops,
-                    correlation,
+                    correlation: cx.caller.correlation_id.clone(),
                 };
-                let task = attempt.input.get("task").and_then(Value::as_str).unwrap_or_default().to_owned();
-                let context = attempt.input.get("context").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-                let draft = agents.draft_run(&agent, origin, context, task).await.map_err(refused)?;
-                let launched = agents.launch(draft, Vec::new()).await;
+                let draft = match attempt.tool.definition.tool_type {
+                    ToolType::Agentic => agents.draft_agentic_child(&attempt, origin).await,
+                    _ => agents.draft_delegate(&attempt, name, origin).await,
+                };
+                let launched = agents.launch(draft.map_err(refused)?, Vec::new()).await;
                 let handle = launched.map_err(|error| denied("delegate", error.to_string()))?;
                 agents.0.runs.settled(&handle).await.ok_or_else(lost)?
             }
         };
         if snapshot.run.ending().is_some() {
-            return outcome(&snapshot);
+            return match attempt.tool.definition.tool_type {
+                ToolType::Agentic => agentic::outcome(&snapshot),
+                _ => outcome(&snapshot),
+            };
         }
         // The child run is suspended. The message makes the executor drop this future. The parent run repeats the call
         // when the child run has ended.
-        if let Some(pause) = &cx.resources.pause {
+        let Some(pause) = &cx.resources.pause else {
+            let message = format!("run `{run}` waits, but the call was made by another tool, which cannot wait");
+            return Err(denied("waiting", message));
+        };
+        {
             pause.send((run, snapshot.run.status()));
         }
         std::future::pending().await
+    }
+}
+
+impl Agents {
+    /// Drafts the run of an agent that another run calls. The call has the permissions of the calling run, like the call
+    /// to any tool.
+    async fn draft_delegate(
+        &self,
+        attempt: &Attempt<'_>,
+        name: &str,
+        mut origin: RunOrigin,
+    ) -> Result<RunDraft, StartError> {
+        let session = Session {
+            hops: origin.hops,
+            correlation: origin.correlation.clone(),
+            ..Session::new(Arc::clone(&origin.principal), Arc::clone(&origin.realm))
+        };
+        let agent = self.find(&session, name).await?;
+        self.check_may_run(&session, &agent)?;
+        origin.principal = self.effective_principal(&session, &agent, None).await?;
+        let task = attempt.input.get("task").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let context = attempt.input.get("context").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+        Box::pin(self.draft_run(&agent, origin, context, task)).await
+    }
+
+    /// Drafts the run of an agentic tool. The executor has already checked the permission to call the tool.
+    async fn draft_agentic_child(&self, attempt: &Attempt<'_>, origin: RunOrigin) -> Result<RunDraft, StartError> {
+        let agent = self.0.resolver.catalog.embedded_agent(&origin.realm, attempt.tool).await?;
+        let agent = agent.ok_or_else(|| StartError::NoTools("the tool has no embedded model".to_owned()))?;
+        let call = AgenticCall { tool: attempt.tool, input: attempt.input, plan: None };
+        Box::pin(self.draft_agentic(&agent, call, origin)).await
     }
 }
 
@@ -99,12 +132,20 @@ impl Backend for DelegateBackend {
     fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>> {
         Box::pin(self.call(attempt))
     }
+
+    /// Starting a run counts as a read: only the tools of the child run write, and each of their calls is checked against
+    /// the rules of both runs. So after a crash, the call is repeated and finds the child run that it started.
+    fn effects(&self, _tool: &CompiledTool, _input: &Value) -> SideEffects {
+        SideEffects::Reads
+    }
 }
 
 fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
     let run = &snapshot.run;
     let response = view::agent_response(run, &run.outputs());
     let cost_usd = Some(run.resource_usage().cost_usd);
+    let (usage, tool_calls) = (run.resource_usage().usage, run.resource_usage().tool_calls);
+    let child_run = Some(ChildRun { run_id: run.id(), usage, tool_calls });
     if matches!(response.status, RunStatus::Completed | RunStatus::MaxIterations | RunStatus::BudgetExceeded) {
         let output = json!({
             "responseText": response.response_text,
@@ -112,10 +153,10 @@ fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
             "status": response.status,
             "reason": response.reason,
             "runId": run.id(),
-            "usage": run.resource_usage().usage,
-            "toolCallsUsed": run.resource_usage().tool_calls,
+            "usage": usage,
+            "toolCallsUsed": tool_calls,
         });
-        return Ok(BackendReply { cost_usd, ..BackendReply::from_output(output) });
+        return Ok(BackendReply { cost_usd, child_run, ..BackendReply::from_output(output) });
     }
     let (code, message) = match (response.status, run.ending()) {
         (RunStatus::Timeout, _) => (ErrorCode::Timeout, "the agent took too long".to_owned()),
@@ -125,9 +166,9 @@ fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
         }
     };
     let mut failure = ToolFailure::fatal(code, message).reason("delegate");
-    failure.error = failure.error.detail("runId", json!(run.id())).detail("usage", json!(run.resource_usage().usage));
-    failure.error = failure.error.detail("toolCallsUsed", run.resource_usage().tool_calls);
-    failure.cost_usd = cost_usd;
+    failure.error = failure.error.detail("runId", json!(run.id())).detail("usage", json!(usage));
+    failure.error = failure.error.detail("toolCallsUsed", tool_calls);
+    (failure.cost_usd, failure.child_run) = (cost_usd, child_run);
     Err(failure)
 }
 
@@ -141,6 +182,11 @@ pub(super) fn child_run_id(key: &str) -> RunId {
 fn unread(error: &toolwright_catalog::Unavailable) -> ToolFailure {
     tracing::error!(error = error as &dyn std::error::Error, "child run cannot be read");
     ToolFailure::fatal(ErrorCode::Unknown, "the agent's run cannot be read")
+}
+
+fn refused(error: StartError) -> ToolFailure {
+    let reason = if matches!(error, StartError::NoTools(_)) { "NO_AVAILABLE_TOOLS" } else { "delegate" };
+    denied(reason, error.to_string())
 }
 
 fn denied(reason: &str, message: String) -> ToolFailure {

@@ -51,6 +51,9 @@ pub enum StartError {
         /// The requested realm.
         realm: String,
     },
+    /// The tools of an agentic tool cannot be used.
+    #[error("no tools are available: {0}")]
+    NoTools(String),
     /// The principal does not exist.
     #[error("there is no principal `{0}`")]
     UnknownPrincipal(String),

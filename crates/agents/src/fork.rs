@@ -344,7 +344,7 @@ impl ForkChanges {
             start.spec.request.model = start.model.model.clone().unwrap_or_default();
         }
         for (tool, version) in self.tools {
-            if !start.spec.policy.allows(&tool) || start.delegates.contains(&tool) {
+            if !start.spec.policy.allows(&tool) || start.starts_run(&tool) {
                 return Err(ForkError::InvalidChange(format!("the run has no versioned tool `{tool}`")));
             }
             start.bindings.retain(|bound, _| !bound.eq_ignore_ascii_case(&tool));

@@ -3,6 +3,7 @@
 //! This crate determines the tools, the prompt and the conversation history of a run. The crate `toolwright_runs`
 //! drives the run.
 
+mod agentic;
 mod binding;
 mod compare;
 pub mod conversations;
@@ -14,7 +15,7 @@ mod fork;
 mod gram;
 pub mod memory;
 mod pins;
-mod reference_data;
+mod prompt_context;
 mod reference_rendering;
 mod replay;
 mod spec;
@@ -34,6 +35,8 @@ use toolwright_store::Store;
 use toolwright_tools::CompiledTool;
 use toolwright_types::{SideEffects, ToolStatus};
 
+use agentic::PlanSchemas;
+pub use agentic::{PromptPreview, PromptReply};
 pub use binding::{BindingError, Bindings, LibrarySelection};
 use compare::ActiveTrials;
 pub use compare::{CompareError, CompareRequest, ComparisonCases, ComparisonReport, LiveTrialReport};
@@ -50,7 +53,7 @@ pub use trial_list::{TrialFilter, TrialItem, TrialPage};
 pub use undo::{Compensation, IrreversibleCall, UndoError, UndoPreview};
 
 use toolwright_catalog::{
-    Access, CompiledAgent, Identity, ModelRegistry, Resolver, Session, Toolset, execution_target,
+    Access, CompiledAgent, Identity, ModelRegistry, Resolver, Session, Toolset, Unavailable, execution_target,
 };
 use toolwright_runs::Runs;
 
@@ -113,14 +116,15 @@ struct Inner {
     store: Store,
     settings: AgentSettings,
     trials: ActiveTrials,
+    plan_schemas: PlanSchemas,
 }
 
 impl Agents {
     /// Creates the service.
     pub fn new(dependencies: AgentServices, settings: AgentSettings) -> Self {
         let AgentServices { resolver, models, runs, identity, access, store } = dependencies;
-        let trials = ActiveTrials::default();
-        Self(Arc::new(Inner { resolver, models, runs, identity, access, store, settings, trials }))
+        let (trials, plan_schemas) = (ActiveTrials::default(), PlanSchemas::default());
+        Self(Arc::new(Inner { resolver, models, runs, identity, access, store, settings, trials, plan_schemas }))
     }
 
     /// Returns the settings.

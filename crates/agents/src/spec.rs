@@ -12,13 +12,14 @@ use toolwright_models::estimate_request_tokens;
 use toolwright_tools::Allowance;
 use toolwright_types::{
     CallId, ConversationId, CorrelationId, DocumentId as _, Message, ModelRequest, OfferedTool, Owner, Principal,
-    RealmScope, RunId, SideEffects, Timestamp, ToolUsagePlacement, UnknownOutcome,
+    RealmScope, RunId, SideEffects, Timestamp, ToolType, ToolUsagePlacement, UnknownOutcome,
 };
 
 use super::error::StartError;
+use super::prompt_context::{PromptContext, PromptRequest};
 use super::{Agents, CompiledAgent};
 use toolwright_catalog::{Session, Toolset};
-use toolwright_runs::{RunExecutor, RunScope};
+use toolwright_runs::{AnswerSchemas, RunExecutor, RunScope};
 
 /// The identity of a new run: its id, realms, principals and parent.
 pub(crate) struct RunOrigin {
@@ -94,14 +95,19 @@ impl RunDraft {
         let last = messages.len().saturating_sub(1);
         messages.splice(last..last, history);
         if let Some(summary) = summary {
-            let note = format!("Summary of the earlier conversation:\n{summary}");
-            match messages.first_mut() {
-                Some(Message::System { content }) => {
-                    content.push_str("\n\n");
-                    content.push_str(&note);
-                }
-                _ => messages.insert(0, Message::System { content: note }),
+            self.append_to_system(&format!("Summary of the earlier conversation:\n{summary}"));
+        }
+    }
+
+    /// Appends a paragraph to the system message.
+    pub(crate) fn append_to_system(&mut self, text: &str) {
+        let messages = Arc::make_mut(&mut self.start.spec.request.messages);
+        match messages.first_mut() {
+            Some(Message::System { content }) => {
+                content.push_str("\n\n");
+                content.push_str(text);
             }
+            _ => messages.insert(0, Message::System { content: text.to_owned() }),
         }
     }
 
@@ -121,9 +127,11 @@ impl Agents {
     ) -> Result<RunDraft, StartError> {
         let definition = &agent.document.body;
         let tools = self.0.resolver.tools(agent, &origin.realm, &origin.principal).await?;
-        let context = self.with_reference_data(agent, &origin.realm, context).await?;
-        let rendered = agent.prompt.render(&context).map_err(|error| StartError::Prompt(error.to_string()))?;
-        let system = append_unused_context(rendered.text, &context, &rendered.used);
+        let request = PromptRequest { agent, tools: &tools, realm: &origin.realm, message: &message, context };
+        let PromptContext { variables, appended, warnings: cut } = self.prompt_context(request).await?;
+        let rendered = agent.prompt.render(&variables).map_err(|error| StartError::Prompt(error.to_string()))?;
+        let mut system = append_unused_context(rendered.text, &variables, &rendered.used);
+        system.push_str(&appended);
         let missing =
             rendered.missing.iter().map(|name| format!("the prompt uses variable `{name}`, which the context lacks"));
         let model =
@@ -155,6 +163,8 @@ impl Agents {
         let durable = definition.execution_config.durable.unwrap_or(self.0.settings.durable)
             || origin.parent.as_ref().is_some_and(|parent| parent.start.durable);
         let delegates = tools.members().iter().filter(|member| member.delegate);
+        let agentic_tools =
+            tools.members().iter().filter(|member| member.tool.definition.tool_type == ToolType::Agentic);
         let version_requirements = tools.members().iter().filter_map(|member| {
             Some((member.tool.definition.ref_name.to_string(), member.version_req.as_ref()?.to_string()))
         });
@@ -165,6 +175,7 @@ impl Agents {
             model: definition.llm_config.clone(),
             fallback: definition.fallback_model.clone(),
             delegates: delegates.map(|member| member.tool.definition.ref_name.to_string()).collect(),
+            agentic_tools: agentic_tools.map(|member| member.tool.definition.ref_name.to_string()).collect(),
             version_requirements: version_requirements.collect(),
             tool_definitions: agent.inline_tools.iter().map(|tool| tool.definition.clone()).collect(),
             durable,
@@ -175,11 +186,12 @@ impl Agents {
             parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),
             conversation: origin.conversation,
             session: origin.session.clone(),
-            warnings: agent.warnings.iter().cloned().chain(missing).collect(),
+            warnings: agent.warnings.iter().cloned().chain(missing).chain(cut).collect(),
             ..RunStart::new(name, hash, origin.principal.name.as_str(), spec)
         };
         Box::pin(self.choose_arm(agent, &origin, &tools, &mut start)).await;
-        let executor = self.0.runs.new_executor(&start, origin.scope(), tools, agent.response_schema.clone()).await;
+        let answers = AnswerSchemas { answer: agent.response_schema.clone(), plan: None };
+        let executor = self.0.runs.new_executor(&start, origin.scope(), tools, answers).await;
         Ok(RunDraft { origin, executor, start, at: self.0.runs.now(), message })
     }
 

@@ -55,7 +55,7 @@ impl Agents {
                 outputs.in_order().filter(|envelope| !ended_before.contains(&envelope.call_id)).collect();
             envelopes.sort_by_key(|envelope| std::cmp::Reverse(envelope.t_end));
             for envelope in envelopes {
-                if start.delegates.contains(&envelope.name) {
+                if start.starts_run(&envelope.name) {
                     let child = child_run_id(&Executor::idempotency_key_for(run, &envelope.call_id));
                     match self.collect_writes(session, child, 0, writes).await {
                         // The call was rejected before it started a child run.

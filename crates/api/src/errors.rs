@@ -88,7 +88,7 @@ impl From<StartError> for Problem {
             StartError::ConversationBusy { .. } => Problem::new(Code::ConversationBusy, text),
             StartError::ConversationClosed(..) => Problem::new(Code::ConversationClosed, text),
             StartError::Prompt(_) => Problem::invalid("/context", text),
-            StartError::Model(_) => Problem::new(Code::InvalidDefinition, text),
+            StartError::Model(_) | StartError::NoTools(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::Pattern(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::TooManyRuns(_) => Problem::new(Code::TooManyRuns, text),
         }

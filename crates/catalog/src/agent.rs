@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use toolwright_machine::{Guardrail, Limits};
 use toolwright_tools::{CompiledTool, DefinitionIssue, Issues, Schema};
-use toolwright_types::{AgentDefinition, AnswerFormat, Document, PromptFragment, ResponseFormat, ToolStatus, Trial};
+use toolwright_types::{
+    AgentDefinition, AnswerFormat, ContextConfig, Document, PromptFragment, ResponseFormat, ToolStatus, Trial,
+};
 
 use super::toolset::VersionedRef;
 use toolwright_expr::prompt::Prompt;
@@ -25,6 +27,8 @@ pub struct CompiledAgent {
     pub inline_tools: Vec<Arc<CompiledTool>>,
     /// Warnings that every run of the agent reports.
     pub warnings: Vec<String>,
+    /// The data for the prompt of an agentic tool. `None` for other agents, whose prompts only get what they mention.
+    pub context: Option<ContextConfig>,
 }
 
 impl CompiledAgent {
@@ -53,7 +57,16 @@ impl CompiledAgent {
         match (prompt, response, issues.is_empty()) {
             (Ok(prompt), Some((response_format, response_schema)), true) => {
                 let (inline_tools, warnings) = (Vec::new(), deprecation(agent).into_iter().collect());
-                Ok(Self { document, guardrails, prompt, response_format, response_schema, inline_tools, warnings })
+                Ok(Self {
+                    document,
+                    guardrails,
+                    prompt,
+                    response_format,
+                    response_schema,
+                    inline_tools,
+                    warnings,
+                    context: None,
+                })
             }
             _ => Err(Issues(issues)),
         }

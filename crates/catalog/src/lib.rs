@@ -5,6 +5,7 @@
 
 pub mod access;
 mod agent;
+mod agentic;
 mod catalog;
 mod definition_graph;
 pub mod entity_type;
@@ -19,6 +20,7 @@ mod toolset;
 
 pub use access::{Access, Denied, Session, execution_target};
 pub use agent::CompiledAgent;
+pub use agentic::default_prompt;
 pub use catalog::{Catalog, ToolsetKey, Versioned, Viewer, select_version};
 pub use entity_type::CompiledType;
 pub use error::{BoxError, Unavailable};

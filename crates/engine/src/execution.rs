@@ -128,7 +128,8 @@ fn builtin_backends(
         (ToolType::ExternalRest, rest),
         (ToolType::Grpc, grpc),
         (ToolType::Function, Arc::new(functions)),
-        (ToolType::Agent, delegation),
+        (ToolType::Agent, Arc::clone(&delegation) as _),
+        (ToolType::Agentic, delegation),
         (ToolType::QuantumQuery, Arc::clone(&record_backend)),
         (ToolType::QuantumApi, record_backend),
     ]

@@ -28,7 +28,7 @@ use toolwright_types::{
 use tracing::Instrument;
 
 use super::command::RunCommand;
-use super::executor::facts;
+use super::executor::{AnswerSchemas, facts};
 use super::journal::{labels_of, link, state_of};
 use super::refused::{digest, shortened};
 use super::registry::RunSnapshot;
@@ -136,7 +136,7 @@ impl DirectCall {
     /// Executes the call. If the caller disconnects, a call that only reads is cancelled. Any other call continues,
     /// because a write that has started must not be abandoned.
     pub async fn execute(self) -> Result<DirectOutcome, Unavailable> {
-        match self.ready().is_some_and(|ready| !ready.has_external_effects()) {
+        match self.ready().is_some_and(|ready| !needs_driver(ready)) {
             true => self.execute_while_awaited().await,
             false => self.execute_to_end(&CancellationToken::new()).await,
         }
@@ -190,9 +190,7 @@ impl DirectCall {
                 origin.journal_ended(Ended::NotPrepared(envelope.clone())).await;
                 Ok(DirectOutcome::Done(envelope))
             }
-            Preparation::Ready(ready) if !ready.has_external_effects() => {
-                Ok(DirectOutcome::Done(origin.read(*ready).await))
-            }
+            Preparation::Ready(ready) if !needs_driver(&ready) => Ok(DirectOutcome::Done(origin.read(*ready).await)),
             Preparation::Ready(ready) if within_max_depth(&origin.input) => Box::pin(origin.drive(ready)).await,
             prepared => {
                 let message = format!("the input is nested deeper than {MAX_DEPTH} levels, which no journal holds");
@@ -234,6 +232,12 @@ impl Origin {
         let mut start = direct_run(&session, context.run, name.clone(), hash, input);
         start.spec.client_wait_ms = u64::try_from(client_wait.as_millis()).ok();
         let member = ToolsetMember::from_catalog(Arc::clone(&ready.tool), exact.parse().ok());
+        if ready.starts_run() {
+            start.agentic_tools.insert(name.clone());
+            // A child run continues after a crash only if its parent does.
+            let agentic = ready.tool.definition.agentic.as_ref();
+            start.durable = agentic.is_some_and(|config| config.durable == Some(true));
+        }
         start.version_requirements.insert(name, exact);
         let scope = RunScope {
             realm: Arc::clone(&session.realm),
@@ -241,7 +245,7 @@ impl Origin {
             owner: Owner::of(&session.principal),
         };
         let tools = Arc::new(Toolset::new(vec![member], None));
-        let mut executor = runs.0.new_executor(&start, scope, tools, None).await;
+        let mut executor = runs.0.new_executor(&start, scope, tools, AnswerSchemas::default()).await;
         // The receiver of progress reports and the prepared call exist only in memory, so they are passed to the
         // executor directly.
         Arc::make_mut(&mut executor.cx).resources.progress = context.resources.progress;
@@ -264,6 +268,11 @@ impl Origin {
         let envelope = snapshot.run.envelopes_after(0).last().cloned().ok_or_else(lost)?;
         Ok(DirectOutcome::Done(Box::new(envelope)))
     }
+}
+
+/// Whether a driver must execute the call, because it writes, waits for a client or starts a run.
+fn needs_driver(ready: &ReadyCall) -> bool {
+    ready.has_external_effects() || ready.starts_run()
 }
 
 /// The end of a call that only reads, or of a call that was refused.

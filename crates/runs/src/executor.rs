@@ -23,7 +23,7 @@ use toolwright_tools::{
 };
 use toolwright_types::{
     CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, Owner, Principal, RealmScope, ResolvedInput,
-    ResponseFormat, RunId, RunStatus, StopReason, Surface, Timestamp, ToolEnvelope, ToolError, ToolType, Usage,
+    ResponseFormat, RunId, RunStatus, StopReason, Surface, Timestamp, ToolEnvelope, ToolError,
 };
 
 use super::ports::{EffectExecutor, EffectOutcome};
@@ -48,10 +48,27 @@ pub struct RunExecutor {
     pub recording: Option<Arc<Recording>>,
     /// The context of every call.
     pub cx: Arc<CallContext>,
-    /// The schema of a structured answer.
-    pub answer: Option<Arc<Schema>>,
+    /// The schemas that the replies of the model must match.
+    pub answers: AnswerSchemas,
     /// For a direct call: the call, if it was prepared before the run started.
     pub prepared: Mutex<Option<Preparation>>,
+}
+
+/// The schemas that the replies of a run's model must match.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerSchemas {
+    /// The schema of a structured answer.
+    pub answer: Option<Arc<Schema>>,
+    /// The schema of a plan.
+    pub plan: Option<Arc<Schema>>,
+}
+
+impl AnswerSchemas {
+    /// Returns the schema for a requested format.
+    fn for_format(&self, format: &ResponseFormat) -> Option<&Arc<Schema>> {
+        let ResponseFormat::Structured(requested) = format else { return None };
+        self.plan.as_ref().filter(|plan| plan.source() == requested).or(self.answer.as_ref())
+    }
 }
 
 /// The realm in which a run acts, the principal that it acts as, and its owner.
@@ -166,7 +183,6 @@ impl RunExecutor {
         if captured {
             return EffectOutcome::Event(EventKind::call_ended(self.executor.capture(ready)));
         }
-        let kind = ready.tool.definition.tool_type;
         let outcome = match allowance {
             None => self.executor.call(&self.cx, ready).await,
             Some(allowance) => match self.start_run(ready, allowance).await {
@@ -180,7 +196,7 @@ impl RunExecutor {
                 schema: action.schema,
                 pending: action.pending,
             },
-            CallOutcome::Done(envelope) => self.ended(kind, envelope),
+            CallOutcome::Done(envelope) => self.ended(envelope),
         })
     }
 
@@ -263,7 +279,7 @@ impl RunExecutor {
 
     /// Whether a call starts a child run.
     pub(super) fn starts_run(&self, call: &CallToRun) -> bool {
-        self.tools.find(&call.facts.name).is_some_and(|member| member.delegate)
+        self.tools.find(&call.facts.name).is_some_and(|member| member.tool.starts_run())
     }
 
     fn bound_to(&self, tool: &str) -> Option<&BoundTool> {
@@ -308,11 +324,9 @@ impl RunExecutor {
         }
     }
 
-    fn ended(&self, kind: ToolType, envelope: Box<ToolEnvelope>) -> EventKind {
-        let (usage, nested_calls) = match kind {
-            ToolType::Agent => consumed(&envelope),
-            _ => (Usage::default(), 0),
-        };
+    fn ended(&self, envelope: Box<ToolEnvelope>) -> EventKind {
+        let child = envelope.metadata.child_run.as_ref();
+        let (usage, nested_calls) = child.map_or_else(Default::default, |child| (child.usage, child.tool_calls));
         let offered_tools =
             if envelope.name == search_tools::NAME { self.found_tools(&envelope.output) } else { Vec::new() };
         EventKind::CallEnded { envelope, usage, nested_calls, offered_tools }
@@ -335,7 +349,7 @@ impl RunExecutor {
             Err(JsonError::Malformed(error)) => return Err(AnswerError::Mismatch(format!("it is not JSON ({error})"))),
             Err(error) => return Err(AnswerError::Mismatch(error.to_string())),
         };
-        let Some(schema) = &self.answer else { return Ok(()) };
+        let Some(schema) = self.answers.for_format(format) else { return Ok(()) };
         schema.try_validate(value).await.map(drop).map_err(|rejection| match rejection {
             Rejection::Mismatch(violations) => {
                 AnswerError::Mismatch(violations.first().map(Violation::to_string).unwrap_or_default())
@@ -422,17 +436,6 @@ pub(crate) fn call_context(start: &RunStart, scope: RunScope, tools: &Arc<Toolse
         captures: start.spec.policy.capture_writes,
         resources: CallResources { toolbox: Some(Arc::clone(tools) as _), ..CallResources::default() },
     }
-}
-
-/// Returns the tokens and the number of tool calls that a delegate used. They are in its output or in the details of
-/// its error.
-fn consumed(envelope: &ToolEnvelope) -> (Usage, u32) {
-    let details = envelope.error.as_ref().and_then(|error| error.details.as_ref());
-    let reported =
-        |name: &str| envelope.output.get(name).or_else(|| details.and_then(|details| details.get(name))).cloned();
-    let usage = reported("usage").and_then(|usage| serde_json::from_value(usage).ok()).unwrap_or_default();
-    let calls = reported("toolCallsUsed").and_then(|calls| calls.as_u64()).unwrap_or(0);
-    (usage, u32::try_from(calls).unwrap_or(u32::MAX))
 }
 
 fn definition_changed() -> ToolError {

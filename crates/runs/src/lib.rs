@@ -65,7 +65,7 @@ pub use control::AcceptedCommand;
 pub use direct::{DirectCall, DirectOutcome};
 pub use effects::{EffectError, EffectId};
 use executor::BoundTool;
-pub use executor::{RunExecutor, RunScope};
+pub use executor::{AnswerSchemas, RunExecutor, RunScope};
 pub use inspect::{
     AlignedEntry, Divergence, InspectError, InspectedEntry, JournalComparison, JournalPage, RunNode, RunTree, StateAt,
 };
@@ -280,9 +280,9 @@ impl Runs {
         start: &RunStart,
         scope: RunScope,
         tools: Arc<Toolset>,
-        answer: Option<Arc<toolwright_tools::Schema>>,
+        answers: AnswerSchemas,
     ) -> RunExecutor {
-        self.0.new_executor(start, scope, tools, answer).await
+        self.0.new_executor(start, scope, tools, answers).await
     }
 
     /// Stores the start of a run. Then this server or the external scheduler drives the run.
@@ -358,7 +358,7 @@ impl Inner {
 
     /// Cancels the children of a run that has ended.
     async fn cancel_children(self: &Arc<Self>, handle: &RunHandle, home: &Arc<RealmScope>, start: &RunStart) {
-        if start.delegates.is_empty() {
+        if start.delegates.is_empty() && start.agentic_tools.is_empty() {
             return;
         }
         let status = RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
@@ -416,7 +416,7 @@ impl Inner {
         start: &RunStart,
         scope: RunScope,
         tools: Arc<Toolset>,
-        answer: Option<Arc<toolwright_tools::Schema>>,
+        answers: AnswerSchemas,
     ) -> RunExecutor {
         // A run with predefined calls or a given plan never calls a model.
         let model = match start.spec.uses_model() {
@@ -427,6 +427,6 @@ impl Inner {
         let bound = Box::pin(self.bound(start, &cx.realm)).await;
         let recording = start.recording.clone();
         let (executor, blobs, prepared) = (self.executor.clone(), self.blobs.clone(), Mutex::default());
-        RunExecutor { executor, blobs, model, tools, bound, recording, cx, answer, prepared }
+        RunExecutor { executor, blobs, model, tools, bound, recording, cx, answers, prepared }
     }
 }

@@ -100,7 +100,11 @@ async fn write_start(
     };
     let row = NewRun {
         id: handle.id,
-        kind: if start.direct { RunKind::Tool } else { RunKind::Agent },
+        kind: match (start.direct, start.agentic) {
+            (true, _) => RunKind::Tool,
+            (false, true) => RunKind::AgenticTool,
+            (false, false) => RunKind::Agent,
+        },
         subject: start.subject.clone(),
         subject_hash: start.definition_hash.clone(),
         parent: start.parent,

@@ -8,7 +8,7 @@ use toolwright_store::{JournalEntry, JournalPosition};
 use toolwright_tools::Schema;
 use toolwright_types::{Owner, RealmScope, ResponseFormat, RunId};
 
-use super::executor::{RunExecutor, RunScope};
+use super::executor::{AnswerSchemas, RunExecutor, RunScope};
 use super::journal::{FlushPolicy, RunJournal, with_body};
 use super::ports::LoadedRun;
 use super::registry::{RunHandle, RunMeta, RunSnapshot};
@@ -109,7 +109,11 @@ impl Inner {
             ResponseFormat::Structured(schema) => Schema::compile_large(schema.clone()).await.ok().map(Arc::new),
             ResponseFormat::Text | ResponseFormat::Json => None,
         };
-        Ok(self.new_executor(start, scope, tools, answer).await)
+        let plan = match &start.spec.plan {
+            Some(plan) => Schema::compile_large(plan.schema.clone()).await.ok().map(Arc::new),
+            None => None,
+        };
+        Ok(self.new_executor(start, scope, tools, AnswerSchemas { answer, plan }).await)
     }
 
     /// Reads the realm, the principal and the owner of a run from its row.

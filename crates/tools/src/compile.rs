@@ -12,7 +12,7 @@ use toolwright_types::{
 use crate::compiled::CallLimits;
 use crate::http_client::{CompiledProvider, RequestTemplate};
 use crate::price::CompiledPrice;
-use crate::{CompiledTool, Issues, Library, Schema, Violation};
+use crate::{CompiledTool, Issues, Library, Schema, Violation, agentic};
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -187,6 +187,7 @@ fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut
         }
     }
     check_code(definition, issues);
+    agentic::check(definition, issues);
 }
 
 fn check_code(definition: &ToolDefinition, issues: &mut Issues) {
@@ -230,9 +231,12 @@ fn schemas(
 ) -> (Option<Schema>, Option<Schema>) {
     let mut input = definition.effective_input_schema();
     let mut output = definition.effective_output_schema();
+    let has_input = definition.input_json_schema.is_some() || definition.input_schema.is_some();
+    if definition.tool_type == ToolType::Agentic && !has_input {
+        input = agentic::default_input_schema();
+    }
     let bound = definition.tool_type == ToolType::Function && definition.invocation.code.is_none();
     if bound && definition.is_tool_fully_executed_on_server {
-        let has_input = definition.input_json_schema.is_some() || definition.input_schema.is_some();
         let path = definition.invocation.path.as_deref().unwrap_or_default();
         let shaped = definition.invocation.body_template.is_some();
         let bound = if has_input && !shaped { library.bind(path, &input) } else { library.lookup(path) };
@@ -281,6 +285,11 @@ fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTe
 }
 
 fn limits(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> CallLimits {
+    if definition.tool_type == ToolType::Agentic {
+        // The run of the tool enforces `safetyLimits`, and it may wait for an approval.
+        let long = Duration::from_millis(MAX_TIMEOUT_MS);
+        return CallLimits { attempt: long, total: long, retries: 0 };
+    }
     let config = provider.map(|provider| &provider.config);
     let retries =
         definition.default_retry_count.or(config.and_then(|config| config.max_retries)).unwrap_or(0).min(MAX_RETRIES);

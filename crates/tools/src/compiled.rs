@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolwright_expr::{Mapping, Template, ValueTemplate};
-use toolwright_types::{DefinitionSource, SideEffects, ToolDefinition, ToolStatus};
+use toolwright_types::{DefinitionSource, SideEffects, ToolDefinition, ToolStatus, ToolType};
 
 use crate::http_client::{CompiledProvider, RequestTemplate};
 use crate::price::CompiledPrice;
@@ -79,6 +79,11 @@ impl CompiledTool {
             Ok(((_, input), result)) => result.map(|()| input),
             Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
         }
+    }
+
+    /// Whether each call starts a run of its own, as calls to agents and agentic tools do.
+    pub fn starts_run(&self) -> bool {
+        matches!(self.definition.tool_type, ToolType::Agent | ToolType::Agentic)
     }
 
     /// Returns the highest cost of a call in US dollars. The cost is 0 if the tool has no price. Returns `None` if the

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolwright_types::{ErrorCode, ToolError};
+use toolwright_types::{ChildRun, ErrorCode, ToolError};
 
 /// A failed attempt: the error for the envelope, and whether another attempt can help.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub struct ToolFailure {
     pub http_status: Option<u16>,
     /// What the attempt cost although it failed, if known.
     pub cost_usd: Option<f64>,
+    /// The run that the attempt started.
+    pub child_run: Option<ChildRun>,
 }
 
 impl ToolFailure {
@@ -28,12 +30,18 @@ impl ToolFailure {
     pub fn retry(message: impl Into<String>, after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorCode::ProviderError, message);
         error.retry_after_s = after.map(|wait| wait.as_secs_f64());
-        Self { error, retryable: true, http_status: None, cost_usd: None }
+        Self { error, retryable: true, http_status: None, cost_usd: None, child_run: None }
     }
 
     /// Creates a failure that a retry cannot resolve.
     pub fn fatal(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { error: ToolError::new(code, message), retryable: false, http_status: None, cost_usd: None }
+        Self {
+            error: ToolError::new(code, message),
+            retryable: false,
+            http_status: None,
+            cost_usd: None,
+            child_run: None,
+        }
     }
 
     /// Sets `details.reason`.
@@ -46,6 +54,6 @@ impl ToolFailure {
 impl From<ToolError> for ToolFailure {
     fn from(error: ToolError) -> Self {
         let retryable = matches!(error.code, ErrorCode::NetworkError | ErrorCode::RateLimit | ErrorCode::Timeout);
-        Self { error, retryable, http_status: None, cost_usd: None }
+        Self { error, retryable, http_status: None, cost_usd: None, child_run: None }
     }
 }

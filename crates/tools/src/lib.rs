@@ -5,6 +5,7 @@
 //! decides whether [`Executor::call`] performs it. This crate contains no models, agents, stores or HTTP routes. The
 //! executor uses external systems through the traits in [`ports`].
 
+mod agentic;
 pub mod builtin;
 mod compile;
 mod compiled;

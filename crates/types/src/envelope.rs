@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, CallSource, Timestamp};
+use crate::{CallId, CallSource, RunId, Timestamp, Usage};
 
 /// The result of one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,6 +132,22 @@ pub struct CallMetadata {
     /// The calls to other tools that this call made, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<NestedCall>,
+    /// The run that this call started, of an agent or an agentic tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_run: Option<ChildRun>,
+}
+
+/// The run that a call started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChildRun {
+    /// The id of the run.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub run_id: RunId,
+    /// The tokens that the run consumed.
+    pub usage: Usage,
+    /// The number of tool calls that models chose in the run.
+    pub tool_calls: u32,
 }
 
 /// A call that was made by another call.

@@ -37,8 +37,8 @@ pub use document::{Document, DocumentKind, DocumentMeta, MANAGED_FIELDS};
 pub use drift::{DifferenceKind, SchemaDifference};
 pub use entity::{GENERATED_CATEGORY, Operation, RecordLocation, Relation, RestRecords, SqlRecords, TypeDefinition};
 pub use envelope::{
-    Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, NestedCall, ResolvedInput, ToolEnvelope,
-    ToolError,
+    Attachment, AttachmentKind, CallMetadata, ChildRun, ErrorCode, ExecutionSite, NestedCall, ResolvedInput,
+    ToolEnvelope, ToolError,
 };
 pub use identity::{OrgName, Owner, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{

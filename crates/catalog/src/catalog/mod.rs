@@ -177,6 +177,18 @@ impl Catalog {
         }
     }
 
+    /// Returns an agent that was compiled since the last change.
+    pub(crate) fn cached_agent(&self, realm: &RealmScope, key: &str) -> Option<Arc<CompiledAgent>> {
+        self.0.cache.load().agents.get(&(realm.realm, key.to_owned()))
+    }
+
+    /// Caches a compiled agent until the next change.
+    pub(crate) fn cache_agent(&self, realm: &RealmScope, key: String, agent: CompiledAgent) -> Arc<CompiledAgent> {
+        let agent = Arc::new(agent);
+        self.0.cache.load().agents.insert((realm.realm, key), Arc::clone(&agent));
+        agent
+    }
+
     /// Returns the versions of an agent, highest first. Empty if the agent does not exist.
     pub async fn agent_versions(&self, realm: &RealmScope, name: &str) -> Result<Vec<Version>, Unavailable> {
         let reference = DocumentRef::parse(DocumentKind::Agent, name);

@@ -12,15 +12,17 @@ use toolwright_authz::{Action, Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
-    Document, DocumentKind, Operation, ProviderType, RealmScope, RefName, SideEffects, ToolDefinition,
+    AgenticConfig, Document, DocumentKind, Operation, ProviderType, RealmScope, RefName, SideEffects, ToolDefinition,
     ToolProviderConfig, ToolStatus, ToolType,
 };
 
 use crate::Unavailable;
 use crate::access::{Session, execution_target};
+use crate::agentic::embedded_agent;
 use crate::catalog::Catalog;
 use crate::model_registry::ModelRegistry;
 use crate::registry::{Registry, RegistryError, TypeHooks, signature};
+use crate::toolset::VersionedRef;
 
 /// The catalog, the models and the realm that the validation of a definition needs.
 pub struct ValidationContext<'a> {
@@ -237,6 +239,12 @@ impl Definition for ToolDefinition {
         if matches!(self.tool_type, ToolType::QuantumApi | ToolType::QuantumQuery) {
             warnings.extend(record_operation_warnings(self, context).await?);
         }
+        if let Some(config) = &self.agentic {
+            match embedded_agent_warnings(self, config, context).await? {
+                Ok(found) => warnings.extend(found),
+                Err(issues) => return Ok(Err(issues)),
+            }
+        }
         let fallbacks = self.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
         let others = [self.verify_tool_ref.as_deref(), self.compensate_tool_ref.as_deref()];
         for name in fallbacks.chain(others.into_iter().flatten()) {
@@ -246,6 +254,35 @@ impl Definition for ToolDefinition {
         }
         Ok(Ok(warnings))
     }
+}
+
+/// Checks the agent inside an agentic tool. Returns warnings about missing tools, or all issues.
+async fn embedded_agent_warnings(
+    tool: &ToolDefinition,
+    config: &AgenticConfig,
+    context: &ValidationContext<'_>,
+) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+    let document = Document::unsaved(tool.ref_name.clone(), embedded_agent(tool, config));
+    if let Err(Issues(issues)) = context.catalog.compile_agent(context.realm, document).await? {
+        let located = issues.into_iter().map(|issue| DefinitionIssue {
+            path: if issue.path.starts_with("/systemPrompt") { format!("/agentic{}", issue.path) } else { issue.path },
+            ..issue
+        });
+        return Ok(Err(Issues(located.collect())));
+    }
+    let mut warnings = Vec::new();
+    for (_, name) in config.allocated_tools() {
+        let name = name.and_then(VersionedRef::parse).map(|reference| reference.name).unwrap_or_default();
+        if !context.tool_exists(name).await? {
+            warnings.push(format!("no tool `{name}` exists yet"));
+        }
+    }
+    let steps = config.tool_allocation.sequence.len();
+    let limit = config.safety_limits.steps();
+    if u32::try_from(steps).is_ok_and(|steps| steps > limit) {
+        warnings.push(format!("the sequence has {steps} steps, but `safetyLimits.maxSteps` is {limit}"));
+    }
+    Ok(Ok(warnings))
 }
 
 /// Returns warnings for a tool that operates on records. An unknown operation or type is not an error, because both are

@@ -61,6 +61,9 @@ pub struct RunStart {
     /// Whether the run is a direct call to a tool, without an agent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub direct: bool,
+    /// Whether the run is an invocation of an agentic tool.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub agentic: bool,
     /// The version of the agent. Absent in a direct call and in journals of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
@@ -79,6 +82,9 @@ pub struct RunStart {
     /// The names of the tools that are agents.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub delegates: BTreeSet<String>,
+    /// The names of the agentic tools. Their calls start runs too.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub agentic_tools: BTreeSet<String>,
     /// The version requirements for the agent's tools, by tool name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub version_requirements: BTreeMap<String, String>,
@@ -145,6 +151,7 @@ impl RunStart {
         Self {
             subject: subject.into(),
             direct: false,
+            agentic: false,
             agent_version: None,
             definition_hash: definition_hash.into(),
             owner: owner.clone(),
@@ -152,6 +159,7 @@ impl RunStart {
             model: LlmConfig::default(),
             fallback: None,
             delegates: BTreeSet::new(),
+            agentic_tools: BTreeSet::new(),
             version_requirements: BTreeMap::new(),
             tool_definitions: Vec::new(),
             durable: false,
@@ -170,6 +178,11 @@ impl RunStart {
             warnings: Vec::new(),
             spec,
         }
+    }
+
+    /// Whether calls to this tool start runs.
+    pub fn starts_run(&self, tool: &str) -> bool {
+        self.delegates.contains(tool) || self.agentic_tools.contains(tool)
     }
 
     /// Returns the correlation id of the run, or the id of the run if the correlation id is absent.

@@ -100,24 +100,27 @@ pub enum RunKind {
     Agent,
     /// One direct call to a tool.
     Tool,
+    /// The invocation of an agentic tool.
+    AgenticTool,
 }
 
 impl RunKind {
     /// All kinds.
-    pub const ALL: [RunKind; 2] = [RunKind::Agent, RunKind::Tool];
+    pub const ALL: [RunKind; 3] = [RunKind::Agent, RunKind::Tool, RunKind::AgenticTool];
 
     /// The name of the kind in the database and in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             RunKind::Agent => "agent",
             RunKind::Tool => "tool",
+            RunKind::AgenticTool => "agentic-tool",
         }
     }
 }
 
 /// The text is not a kind of run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("run kind must be `agent` or `tool`, got `{0}`")]
+#[error("run kind must be `agent`, `tool` or `agentic-tool`, got `{0}`")]
 pub struct UnknownRunKind(String);
 
 impl FromStr for RunKind {

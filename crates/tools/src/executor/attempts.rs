@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use toolwright_expr::Scope;
 use toolwright_types::json::Hasher;
 use toolwright_types::{
-    Attachment, CallId, Clock, CorrelationId, ErrorAction, ErrorCode, ErrorSemantics, RetryDelays, RunId, SideEffects,
-    ToolError,
+    Attachment, CallId, ChildRun, Clock, CorrelationId, ErrorAction, ErrorCode, ErrorSemantics, RetryDelays, RunId,
+    SideEffects, ToolError,
 };
 
 use super::Executor;
@@ -144,6 +144,8 @@ pub struct BackendReply {
     pub warnings: Vec<String>,
     /// The cost, if known.
     pub cost_usd: Option<f64>,
+    /// The run that the call started.
+    pub child_run: Option<ChildRun>,
 }
 
 impl BackendReply {
@@ -354,6 +356,7 @@ mod tests {
             retryable,
             http_status: Some(status),
             cost_usd: None,
+            child_run: None,
         }
     }
 

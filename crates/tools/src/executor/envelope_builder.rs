@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolwright_types::{
-    CallId, CallMetadata, CallSource, ErrorCode, ExecutionSite, NestedCall, ResolvedInput, SchemaDifference, Timestamp,
-    ToolEnvelope, ToolError, round_usd,
+    CallId, CallMetadata, CallSource, ChildRun, ErrorCode, ExecutionSite, NestedCall, ResolvedInput, SchemaDifference,
+    Timestamp, ToolEnvelope, ToolError, round_usd,
 };
 
 use super::CallRequest;
@@ -71,6 +71,10 @@ impl EnvelopeBuilder {
 
     pub(super) fn set_call_id(&mut self, call_id: CallId) {
         self.envelope.call_id = call_id;
+    }
+
+    pub(super) fn set_child_run(&mut self, child_run: Option<ChildRun>) {
+        self.envelope.metadata.child_run = child_run;
     }
 
     pub(super) fn set_cost(&mut self, cost_usd: Option<f64>) {

@@ -458,6 +458,11 @@ impl ReadyCall {
         self.effects == SideEffects::Writes || !self.tool.definition.is_tool_fully_executed_on_server
     }
 
+    /// Whether the call starts a run of its own.
+    pub fn starts_run(&self) -> bool {
+        self.tool.starts_run()
+    }
+
     /// Sets the call id that a machine assigned.
     pub fn with_call_id(mut self, call_id: CallId) -> Self {
         self.envelope_builder.set_call_id(call_id);

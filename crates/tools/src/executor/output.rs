@@ -25,11 +25,13 @@ pub(super) async fn map_and_check(
         Err(failure) => {
             envelope_builder.set_http(failure.http_status, Default::default());
             envelope_builder.set_cost(failure.cost_usd);
+            envelope_builder.set_child_run(failure.child_run.clone());
             return Err(failure);
         }
     };
     envelope_builder.set_http(reply.http_status, std::mem::take(&mut reply.headers));
     envelope_builder.set_cost(reply.cost_usd);
+    envelope_builder.set_child_run(reply.child_run.clone());
     for warning in reply.warnings.drain(..) {
         envelope_builder.warn(warning);
     }

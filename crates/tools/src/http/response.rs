@@ -100,7 +100,7 @@ fn status_failure(response: &HttpResponse, clock: &dyn Clock, redactor: &Redacto
         error = error.detail("body", body_preview(response, redactor));
     }
     error.retry_after_s = retry_after(&response.headers, clock);
-    ToolFailure { error, retryable, http_status: Some(status.as_u16()), cost_usd: None }
+    ToolFailure { error, retryable, http_status: Some(status.as_u16()), cost_usd: None, child_run: None }
 }
 
 fn body_preview(response: &HttpResponse, redactor: &Redactor) -> Value {

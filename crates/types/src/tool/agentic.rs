@@ -30,6 +30,9 @@ pub struct AgenticConfig {
     /// Whether a person must approve the plan before its first step. Only for the deterministic mode.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
     pub requires_plan_approval: bool,
+    /// Whether an invocation continues after a crash of the server. Default: the setting of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable: Option<bool>,
 }
 
 /// How the model of an agentic tool is used.

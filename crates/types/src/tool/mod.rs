@@ -283,6 +283,8 @@ impl ToolDefinition {
             Some(false) => Some(SideEffects::Reads),
             None => None,
         });
+        // The tools of an agentic tool may write, and they can change later.
+        let declared = declared.or((self.tool_type == ToolType::Agentic).then_some(SideEffects::Writes));
         declared.unwrap_or_else(|| match self.invocation.method.as_deref() {
             Some(method) if is_safe_method(method) => SideEffects::Reads,
             Some(_) if self.tool_type.uses_http() => SideEffects::Writes,

@@ -1,0 +1,189 @@
+//! Drafts the run of an agentic tool.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use toolwright_catalog::{CompiledAgent, Toolset, ToolsetMember, VersionedRef, inline_tool_document};
+use toolwright_machine::agent::{APPROVE_PLAN_TOOL, fenced};
+use toolwright_machine::plan::{Plan, PlanSpec, SequenceStep};
+use toolwright_tools::CompiledTool;
+use toolwright_types::{AgenticConfig, ExecutionMode, JsonSchema, Message, SideEffects, ToolDefinition, ToolType};
+
+use crate::error::StartError;
+use crate::spec::{RunDraft, RunOrigin};
+use crate::{Agents, Unavailable};
+
+/// A call to an agentic tool.
+pub(crate) struct AgenticCall<'a> {
+    pub tool: &'a Arc<CompiledTool>,
+    pub input: &'a Value,
+    /// A plan to execute without the model.
+    pub plan: Option<Plan>,
+}
+
+impl Agents {
+    /// Drafts the run of an agentic tool.
+    pub(crate) async fn draft_agentic(
+        &self,
+        agent: &Arc<CompiledAgent>,
+        call: AgenticCall<'_>,
+        origin: RunOrigin,
+    ) -> Result<RunDraft, StartError> {
+        let Some(config) = &call.tool.definition.agentic else {
+            return Err(StartError::NoTools("the tool has no configuration of its model".to_owned()));
+        };
+        let mut draft = Box::pin(self.draft_run(agent, origin, Map::new(), message(call.input))).await?;
+        draft.start.agentic = true;
+        match config.execution_mode {
+            ExecutionMode::Agentic => prepare_selection(config, &mut draft)?,
+            ExecutionMode::Deterministic => self.prepare_plan(config, call, &mut draft).await?,
+        }
+        Ok(draft)
+    }
+
+    /// Makes the run follow a plan for the tool's sequence.
+    async fn prepare_plan(
+        &self,
+        config: &AgenticConfig,
+        call: AgenticCall<'_>,
+        draft: &mut RunDraft,
+    ) -> Result<(), StartError> {
+        let sequence = resolve_sequence(config, &draft.executor.tools)?;
+        let schema = self.0.plan_schemas.get(&sequence).await.map_err(StartError::NoTools)?;
+        let start = &mut draft.start;
+        start.spec.policy.enabled_tools = sequence.iter().map(|(step, _)| step.tool.clone()).collect();
+        if config.requires_plan_approval {
+            let definition = approval_tool(schema.source());
+            let tool = self.0.resolver.catalog.compile_without_provider(inline_tool_document(definition.clone()));
+            let tool = tool.map_err(|issues| Unavailable::new("the plan cannot be shown for approval", issues))?;
+            let members = draft.executor.tools.members().iter().cloned();
+            let members = members.chain([ToolsetMember::inline(Arc::new(tool), None)]);
+            draft.executor.tools = Arc::new(Toolset::new(members, None));
+            start.spec.policy.enabled_tools.insert(APPROVE_PLAN_TOOL.to_owned());
+            start.tool_definitions.push(definition);
+        }
+        start.spec.request.tools = Arc::default();
+        let steps: Vec<SequenceStep> = sequence.into_iter().map(|(step, _)| step).collect();
+        set_task(&mut start.spec.request.messages, planning_message(&draft.message, &steps));
+        start.spec.plan = Some(Arc::new(PlanSpec {
+            sequence: steps,
+            schema: schema.source().clone(),
+            input: call.input.clone(),
+            given: call.plan,
+            max_steps: config.safety_limits.steps(),
+            max_items: config.safety_limits.items(),
+            requires_approval: config.requires_plan_approval,
+        }));
+        draft.executor.answers.plan = Some(schema);
+        Ok(())
+    }
+}
+
+/// Checks that the model has tools to select from, and tells it which tools to prefer.
+fn prepare_selection(config: &AgenticConfig, draft: &mut RunDraft) -> Result<(), StartError> {
+    if draft.executor.tools.members().is_empty() {
+        let names: Vec<String> = config.allocated_tools().filter_map(|(_, tool)| tool.map(str::to_owned)).collect();
+        return Err(StartError::NoTools(unusable(&names)));
+    }
+    let mut preferred: Vec<(i32, &str)> = config
+        .tool_allocation
+        .available_tools
+        .iter()
+        .filter_map(|entry| Some((entry.priority?, entry.tool()?)))
+        .collect();
+    preferred.sort_by_key(|(priority, _)| std::cmp::Reverse(*priority));
+    if !preferred.is_empty() {
+        let names: Vec<&str> = preferred.into_iter().map(|(_, name)| name).collect();
+        draft.append_to_system(&format!("If several tools fit, prefer them in this order: {}.", names.join(", ")));
+    }
+    Ok(())
+}
+
+/// Returns the tools of the sequence, or says which of them the run cannot use.
+fn resolve_sequence(
+    config: &AgenticConfig,
+    tools: &Toolset,
+) -> Result<Vec<(SequenceStep, Arc<CompiledTool>)>, StartError> {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for entry in &config.tool_allocation.sequence {
+        let reference = entry.tool().unwrap_or_default();
+        let name = VersionedRef::parse(reference).map_or(reference, |parsed| parsed.name);
+        let by_id = || tools.members().iter().find(|member| member.tool.id == name);
+        match tools.find(name).or_else(by_id) {
+            Some(member) => {
+                let tool = member.tool.definition.ref_name.to_string();
+                let purpose = entry.purpose.clone().unwrap_or_default();
+                found.push((SequenceStep { step: entry.step, tool, purpose }, Arc::clone(&member.tool)));
+            }
+            None => missing.push(name.to_owned()),
+        }
+    }
+    if missing.is_empty() { Ok(found) } else { Err(StartError::NoTools(unusable(&missing))) }
+}
+
+fn unusable(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!(
+        "{} cannot be used: a tool must exist, be enabled and active, be available as TOOL, and the caller must be \
+         allowed to execute it",
+        names.join(", ")
+    )
+}
+
+/// Returns the task of a call, with its other inputs.
+fn message(input: &Value) -> String {
+    let task = input.get("task").and_then(Value::as_str);
+    let others = input.as_object().is_none_or(|fields| fields.len() > usize::from(task.is_some()));
+    match (task, others) {
+        (Some(task), false) => task.to_owned(),
+        (Some(task), true) => format!("{task}\n\nThe whole input, as JSON:\n{}", fenced("input", &input.to_string())),
+        (None, _) => format!("Fulfil the request with this input, as JSON:\n{}", fenced("input", &input.to_string())),
+    }
+}
+
+/// Replaces the last message, which is the task.
+fn set_task(messages: &mut Arc<Vec<Message>>, content: String) {
+    if let Some(last) = Arc::make_mut(messages).last_mut() {
+        *last = Message::User { content };
+    }
+}
+
+fn planning_message(task: &str, steps: &[SequenceStep]) -> String {
+    let listed: Vec<String> = steps
+        .iter()
+        .map(|step| match step.purpose.as_str() {
+            "" => format!("{}. {}", step.step, step.tool),
+            purpose => format!("{}. {} - {purpose}", step.step, step.tool),
+        })
+        .collect();
+    format!(
+        "Write the execution plan for this task, as JSON only:\n{task}\n\nThe steps, in this order:\n{steps}\n\nRules:\n\
+         - `steps` contains one object for each step that the task needs, with `step` and `parameters`. Leave out steps \
+         that the task does not need. You cannot add other steps.\n\
+         - A parameter may be an expression that refers to the result of an earlier step: `${{steps.1.output.field}}`, \
+         `${{steps.1.items}}`, `${{steps.1.items.map(x, x.id)}}`, or to the input: `${{input.task}}`.\n\
+         - `forEach` is an expression with a list, for example `${{steps.1.items}}`. The step is then called once for \
+         each item, and its parameters refer to it: `${{item.id}}`.\n\
+         - `paging` reads all pages of a list: `items` is the list in a page, for example `${{page.results}}`, and `next` \
+         has the parameters for the next page, for example {{\"after\": \"${{page.paging.next.after}}\"}}. The items of \
+         all pages are then `${{steps.N.items}}`.\n\
+         - `when` is a condition; the step is skipped if it is false.\n\
+         After the plan was executed, you get the results and write the final response.",
+        task = fenced("user_task", task),
+        steps = listed.join("\n"),
+    )
+}
+
+/// The built-in tool that shows a plan to a person. Its input is the plan, and it returns the plan.
+fn approval_tool(schema: &Value) -> ToolDefinition {
+    #[expect(clippy::expect_used, reason = "the name is a constant; a test starts a run with it")]
+    let name = APPROVE_PLAN_TOOL.parse().expect("a valid name");
+    let mut definition = ToolDefinition::new(name, ToolType::Function);
+    definition.description = Some("Asks a person to approve an execution plan.".to_owned());
+    definition.invocation.path = Some("echo".to_owned());
+    definition.side_effects = Some(SideEffects::None);
+    definition.requires_confirmation = true;
+    definition.input_json_schema = Some(JsonSchema(schema.clone()));
+    definition.output_json_schema = Some(JsonSchema(json!({})));
+    definition
+}

@@ -1,0 +1,11 @@
+//! Agentic tools: tools with an embedded model. A call to such a tool starts a run with the agent that the tool contains.
+
+mod draft;
+mod outcome;
+mod plan_schemas;
+mod prompts;
+
+pub(crate) use draft::AgenticCall;
+pub(crate) use outcome::outcome;
+pub(crate) use plan_schemas::PlanSchemas;
+pub use prompts::{PromptPreview, PromptReply};
