@@ -100,10 +100,10 @@ async fn write_start(
     };
     let row = NewRun {
         id: handle.id,
-        kind: match (start.direct, start.agentic) {
+        kind: match (start.direct, &start.agentic) {
             (true, _) => RunKind::Tool,
-            (false, true) => RunKind::AgenticTool,
-            (false, false) => RunKind::Agent,
+            (false, Some(_)) => RunKind::AgenticTool,
+            (false, None) => RunKind::Agent,
         },
         subject: start.subject.clone(),
         subject_hash: start.definition_hash.clone(),

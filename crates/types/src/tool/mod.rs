@@ -179,7 +179,7 @@ pub struct ToolDefinition {
     pub resolve: IndexMap<String, String>,
     /// The embedded model of an AGENTIC tool and the tools that it may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agentic: Option<AgenticConfig>,
+    pub agentic: Option<Box<AgenticConfig>>,
 }
 
 impl ToolDefinition {
