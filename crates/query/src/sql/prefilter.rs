@@ -132,8 +132,8 @@ impl Builder<'_> {
                 Some(format!("{} {operator} {number}", column.column))
             }
             (ColumnType::Decimal, Dialect::Postgres) if bound.text.is_none() => {
-                // Only decimals with at most 15 digits are numbers in JSON. Comparing such a decimal with the shortest
-                // text of a double gives the same result as comparing two doubles.
+                // Only decimals with at most 15 digits are numbers in JSON. For these decimals, a `numeric` comparison
+                // with the shortest decimal text of the bound gives the same result as a comparison of doubles.
                 let number = self.bind_text(bound.number?.to_string());
                 Some(format!("{} {operator} {number}::numeric", column.column))
             }
