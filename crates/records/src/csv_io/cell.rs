@@ -35,7 +35,7 @@ impl Column {
         Self { field, cell_type }
     }
 
-    /// Parses a cell. An empty cell returns `None`.
+    /// Parses a cell. Returns `None` for an empty cell.
     pub(super) fn read(&self, cell: &str) -> Result<Option<Value>, String> {
         let wrong = |expected: &str| format!("`{}` must be {expected}, got `{}`", self.field, truncate(cell));
         if cell.is_empty() {

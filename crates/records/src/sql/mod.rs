@@ -56,7 +56,7 @@ struct Inner {
     access: DatabaseAccess,
     /// The open databases. Reading and writing use separate connections.
     databases: moka::future::Cache<(SecretIdentity, AccessMode), ExternalDatabase>,
-    /// The described tables, by secret, definition id and definition revision.
+    /// The tables and their columns, by secret, definition id and definition revision.
     tables: moka::future::Cache<(SecretIdentity, String, i64), Arc<ExternalTable>>,
 }
 
