@@ -39,8 +39,8 @@ impl Runs {
         Ok(self.waits(session, query).await?.items)
     }
 
-    /// A page of decisions. Without the permission to read all runs, only decisions on calls of runs that the principal
-    /// started are listed.
+    /// A page of decisions. If the session may not read all runs, the page contains only decisions about the runs that
+    /// its principal started.
     pub async fn decisions(
         &self,
         session: &Session,

@@ -1,7 +1,7 @@
 //! Executes one task of a run.
 //!
-//! A write is registered in the store before it starts. Other tasks may be executed twice, so they are registered only if
-//! they may have been scheduled before or take long.
+//! A write is registered in the store before it starts. All other tasks can be executed twice without harm. They are
+//! registered only if they may have been scheduled before or if they take long.
 
 use std::sync::Arc;
 use std::time::Duration;
