@@ -5,8 +5,8 @@
 //!
 //! # No event is skipped
 //!
-//! A reader continues after the position of the last event that it has read. So no event may be added before that
-//! position later. On SQLite all writes use one connection, and the sequence number is the order of the commits. On
+//! A reader continues after the position of the last event that it has read. After that, no event may be added before
+//! this position. On SQLite all writes use one connection, and the sequence number is the order of the commits. On
 //! Postgres a transaction can get its sequence number first and commit last. There a position starts with the id of the
 //! transaction, and a reader stops before the oldest transaction that is still active: all transactions before it have
 //! ended, and later transactions have higher ids. Writers take no lock for this. A long transaction delays events, but

@@ -84,7 +84,7 @@ pub struct StoredEffect {
     pub ended_at: Timestamp,
 }
 
-/// A call of another run that a run has undone.
+/// A call that a later run has undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneEffect {
     /// The run that made the call.
@@ -130,7 +130,7 @@ pub struct EffectRecord {
 /// A query for effects. Fields that are `None` or empty do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct EffectQuery {
-    /// The filter on the calls. The times are those of the outcomes.
+    /// The filter on the calls. Its times restrict the time at which the outcome was determined.
     pub filter: CallFilter,
     /// The effect must have one of these outcomes.
     pub outcomes: Vec<EffectOutcome>,

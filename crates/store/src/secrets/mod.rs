@@ -297,8 +297,8 @@ impl<'a> RealmSecrets<'a> {
         key.open(&row.sealed, &associated_data).map_err(|_| UnsealError::Tampered(row.name))
     }
 
-    /// Claims the right to renew a value until `until`. Returns `false` if the value has changed or another claim is
-    /// valid.
+    /// Claims the right to renew a value. The claim expires at `until`. Returns `false` if the value has changed or
+    /// another claim is valid.
     pub async fn claim_renewal(&self, identity: &SecretIdentity, until: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.store.db.begin().await?;
         let claimed = execute!(
