@@ -99,9 +99,9 @@ impl CompiledTool {
     }
 }
 
-/// Checks that a call requires no approval, and that it writes only if its parent writes. A nested call cannot request an
-/// approval; a fallback may use the approval of its parent. The decision to allow the parent's call considered only the
-/// parent's definition.
+/// Checks that a call requires no approval, and that it writes only if its parent writes. A nested call cannot request
+/// an approval; a fallback may use the approval of its parent. A write must not be added, because the decision to allow
+/// the parent's call considered only the parent's definition.
 fn check_effects(
     (tool, effects): (&CompiledTool, SideEffects),
     kind: NestedCallKind,
