@@ -149,8 +149,8 @@ impl Failure {
 }
 
 impl Refusal {
-    /// Parses the problem document of an error response. If the response has none, for example because a proxy sent it,
-    /// the code is derived from the status.
+    /// Parses the problem document of an error response. If the response has none, for example because a proxy sent the
+    /// response, the code is derived from the status.
     pub(super) fn parse(status: u16, text: String, server: &str) -> Self {
         match serde_json::from_str::<Problem>(&text) {
             Ok(problem) => {

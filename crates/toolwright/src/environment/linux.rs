@@ -17,7 +17,7 @@ use std::process::Command;
 use anyhow::Context;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// The variable with the number of the file descriptor of the anonymous file.
+/// The variable that contains the file descriptor of the anonymous file.
 const HANDOVER_VARIABLE: &str = "TOOLWRIGHT_HANDOVER_FD";
 /// The name of the anonymous file.
 const FILE_NAME: &str = "toolwright-environment";
@@ -131,7 +131,8 @@ fn received(fd: &str, visible: &BTreeMap<String, String>) -> anyhow::Result<BTre
     Ok(variables)
 }
 
-/// If the argument is a secret flag, returns its variable, and its value if it follows `=`.
+/// If the argument is a secret flag, returns the variable that replaces the flag. Also returns the value, if the
+/// argument has the form `--flag=value`.
 fn secret_flag(argument: &OsStr) -> Option<(&'static str, Option<String>)> {
     let text = argument.to_str()?;
     let (flag, value) = text.split_once('=').map_or((text, None), |(flag, value)| (flag, Some(value.to_owned())));
