@@ -293,8 +293,8 @@ impl ToolDefinition {
     /// The schema of the input; `{}` if the definition has none.
     pub fn effective_input_schema(&self) -> Value {
         let mut schema = effective_schema(&self.input_json_schema, &self.input_schema);
-        // The short form lists all parameters, so a misspelled name is an error. An empty list is a tool without a
-        // schema.
+        // The short form lists all parameters, so a misspelled name is an error. An empty list means that the author
+        // defined no schema, so every parameter is allowed.
         if self.has_short_input()
             && let Some(fields) = schema.as_object_mut()
         {
