@@ -23,8 +23,8 @@ const MAX_TIMESTAMPS: usize = 16;
 const NEVER: &str = "(1 = 0)";
 
 impl Builder<'_> {
-    /// Returns a condition on the column that is true for every row that passes the test. Returns `None` if no such
-    /// condition can use an index.
+    /// Returns a condition on the column. Every row that passes the test also satisfies the condition. Returns `None`
+    /// if no such condition can use an index.
     pub(super) fn prefilter(&mut self, column: &TableColumn, value_test: &ValueTest) -> Option<String> {
         match value_test {
             ValueTest::In(values) => self.prefilter_equal(column, values),
