@@ -1,4 +1,4 @@
-//! Reads approvals across runs: those of child runs, and those that were decided.
+//! Reads approvals of several runs: the pending approvals of child runs, and past decisions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

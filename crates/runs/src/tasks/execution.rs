@@ -107,7 +107,8 @@ impl Stepper {
         Ok(outcome.into_event().map_or(TaskEnd::Stored, |event| TaskEnd::Outcome(Arc::new(event.limit_depth()))))
     }
 
-    /// Registers that this server starts a task. Returns how the task ended if it must not be executed.
+    /// Registers that this server starts a task. If this server must not execute the task, returns the reason as a
+    /// [`TaskEnd`].
     async fn register(
         &self,
         host: &Arc<dyn DriverHost>,
