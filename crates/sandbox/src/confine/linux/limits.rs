@@ -18,8 +18,9 @@ const MAX_OPEN_FILES: u64 = 64;
 /// counted.
 const MAX_THREADS: u64 = 64;
 
-/// The processor time of a job beyond its time limit, in seconds. The server kills a worker half a second after the
-/// limit, and the kernel counts whole seconds. `cpython_worker.py` contains the same number.
+/// The processor time that a job may use beyond its time limit, in seconds. The server kills a worker half a second
+/// after the time limit. This number is larger, because the kernel counts whole seconds. `cpython_worker.py` contains
+/// the same number.
 const CPU_HEADROOM_SECONDS: u64 = 2;
 
 /// The data size of a worker before it runs code. Memory that the allocator reserved earlier does not count against the
