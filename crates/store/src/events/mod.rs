@@ -1,7 +1,7 @@
-//! Stores the changes that the event stream of a realm reports: of runs, approvals, definitions and drift.
+//! Stores the changes that the event stream of a realm reports: changes of runs, approvals, definitions and drift.
 //!
 //! An event is a row that is written in the transaction of its change. A direct call that only reads has no events,
-//! because its run has already ended when it is first written. So such a call costs no additional row.
+//! because the run of the call has already ended when the run is first written. So such a call costs no additional row.
 //!
 //! # No event is skipped
 //!

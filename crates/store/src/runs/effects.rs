@@ -152,7 +152,7 @@ const SELECT: &str = "SELECT c.run_id, c.call_id, c.tool, c.version, c.implement
      FROM effects c JOIN runs r ON r.id = c.run_id WHERE c.realm_id = ";
 
 impl RealmRuns<'_> {
-    /// Returns one page of the effects of the runs of `owners`, newest first.
+    /// Returns one page of effects, newest first. The runs that made the calls belong to `owners`.
     pub async fn effects(
         &self,
         owners: Owners,

@@ -48,7 +48,7 @@ pub struct PendingWait {
 }
 
 impl RealmRuns<'_> {
-    /// Returns one page of the waits of runs of `owners`, oldest first.
+    /// Returns one page of waits, oldest first. The waiting runs belong to `owners`.
     pub async fn waits(&self, owners: Owners, query: &WaitQuery) -> Result<Page<PendingWait, WaitCursor>, StoreError> {
         let mut sql = Sql::new(
             "SELECT c.run_id, r.subject, r.owner_id, c.call_id, c.kind, c.tool, c.body, c.requested_at, c.expires_at, ",

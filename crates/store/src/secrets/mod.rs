@@ -139,7 +139,8 @@ impl Store {
         RealmSecrets::new(self, scope)
     }
 
-    /// Counts the secrets of all realms that another seal key sealed. This server cannot open them.
+    /// Counts the secrets, in all realms, that were sealed with another seal key. This server cannot open these
+    /// secrets.
     pub async fn secrets_of_other_keys(&self) -> Result<i64, StoreError> {
         read!(&self.db, |pool| {
             sqlx::query_scalar("SELECT COUNT(*) FROM secrets WHERE key_id <> $1").bind(self.seal.id()).fetch_one(pool)
