@@ -16,8 +16,8 @@ const MAX_REGEX_BYTES: usize = 16 << 20;
 pub(super) struct EscapedSecrets {
     sequences: AhoCorasick,
     secrets: Vec<SecretString>,
-    /// The expression for all forms of the secrets. It is compiled on first use, because few texts contain one of the
-    /// sequences.
+    /// The expression for all forms of the secrets. It is compiled on first use, because few texts contain the longest
+    /// sequence of a secret.
     expression: OnceLock<Option<Regex>>,
 }
 

@@ -22,7 +22,7 @@ pub enum NestedCallKind {
 
 impl Executor {
     /// Makes a nested call, if the parent allows the side effects of the called tool. The idempotency key of the nested
-    /// call is derived from the parent's key, so all attempts of the parent use the same key for it.
+    /// call is derived from the parent's key, so all attempts of the parent use the same key for the nested call.
     pub async fn call_nested(
         &self,
         call: Attempt<'_>,
