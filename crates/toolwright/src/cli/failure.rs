@@ -57,7 +57,7 @@ pub(super) enum Failure {
 /// A problem document (RFC 9457) of the server.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The problem. Its `type` is the URL of the page that explains the code. It is empty if no page exists.
+    /// The problem. Its `type` is the URL of the page that explains the code, or empty if no page exists.
     pub problem: Problem,
     /// The original document, for `--json`.
     text: String,

@@ -1,9 +1,9 @@
 //! Hides the environment of the server from other processes.
 //!
-//! Programs that the server starts can read `/proc/<pid>/environ` and `/proc/<pid>/cmdline` of the server if they run as
-//! the same user. Both show the memory in which the kernel stored the environment and the arguments when the program
-//! started, whatever the process changes later. So the server executes itself again, with a small environment, and
-//! hands the variables over in an anonymous file.
+//! Programs that the server starts can read `/proc/<pid>/environ` and `/proc/<pid>/cmdline` of the server if they run
+//! as the same user. Both files show the memory in which the kernel stored the environment and the arguments when the
+//! program started. A variable that the process removes later remains visible there. So the server executes itself
+//! again, with a small environment, and hands the variables over in an anonymous file.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
