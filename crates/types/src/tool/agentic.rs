@@ -116,7 +116,7 @@ pub struct SequenceEntry {
     /// The name of the tool, with an optional version requirement: `hubspot/search-deals@^1.2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_slug: Option<String>,
-    /// What the step is for.
+    /// The purpose of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
 }
