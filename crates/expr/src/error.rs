@@ -98,7 +98,8 @@ impl EvalError {
         self.location.position
     }
 
-    /// The JSON pointer of the string whose evaluation failed, if the source is a [`ValueTemplate`](crate::ValueTemplate).
+    /// The JSON pointer of the string that cannot be evaluated if the source is a
+    /// [`ValueTemplate`](crate::ValueTemplate).
     pub fn pointer(&self) -> Option<&str> {
         self.location.pointer.as_deref()
     }
