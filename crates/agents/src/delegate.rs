@@ -86,8 +86,8 @@ impl DelegateBackend {
         if snapshot.run.ending().is_some() {
             return outcome(&snapshot);
         }
-        // The child run is suspended. The message makes the executor drop this future. The parent run repeats the call
-        // when the child run has ended.
+        // The child run is suspended. The message to `pause` makes the executor drop this future. The parent run
+        // repeats the call when the child run has ended.
         if let Some(pause) = &cx.resources.pause {
             pause.send((run, snapshot.run.status()));
         }
