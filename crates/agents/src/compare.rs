@@ -26,7 +26,7 @@ use toolwright_runs::{CommandError, RunHandle, RunLaunch, RunQuery, RunSnapshot}
 pub(crate) const MAX_RUNS: usize = 2_000;
 /// The maximum number of pairs of runs that are executed at the same time.
 const CONCURRENT_PAIRS: usize = 4;
-/// The number of runs that one query lists.
+/// The page size of queries for runs.
 const PAGE: u32 = 1_000;
 
 /// A request to compare two libraries.
@@ -218,7 +218,7 @@ impl Agents {
         Ok(trial_id)
     }
 
-    /// Returns the current state of a trial; `None` if the session can see no such trial.
+    /// Returns the current state of a trial; `None` if the trial does not exist or the session may not see it.
     pub async fn comparison_report(
         &self,
         session: &Session,

@@ -1,6 +1,6 @@
 //! Estimates the worst-case cost of one run of an agent, from its limits and the prices of its models.
 //!
-//! The facts are collected first. The estimate is a pure function of them.
+//! First collects the facts about the agent and its delegates. The estimate is a pure function of these facts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use toolwright_types::{MemoryStrategy, round_usd};
 use super::delegate::MAX_DELEGATION_DEPTH;
 use super::{Agents, StartError};
 
-/// The maximum number of agents that are followed through delegation.
+/// The maximum number of direct and indirect delegates whose facts are collected.
 const MAX_AGENTS: usize = 100;
 
 /// The worst-case cost of one run.
@@ -55,7 +55,7 @@ pub struct CostTerm {
 pub struct CostModel {
     /// `model` or `fallback`.
     pub role: &'static str,
-    /// What is known about the model.
+    /// The provider, the price and the context size of the model, if they are known.
     pub info: ModelInfo,
     /// The highest cost of one call in US dollars. `None` if it is not known.
     pub call_usd: Option<f64>,
@@ -171,7 +171,7 @@ impl Agents {
             vec![CostModel::new("model", models.info(&session.realm, llm).map_err(invalid)?, output_tokens(llm))];
         if let Some(choice) = &definition.fallback_model {
             let info = models.info(&session.realm, &models.fallback_config(llm, choice)).map_err(invalid)?;
-            // The fallback model gets the same request, with the limit of the configured model.
+            // The fallback model gets the same request. So the output limit of the configured model applies.
             used.push(CostModel::new("fallback", info, output_tokens(llm)));
         }
         let tools = self.0.resolver.tools(agent, &session.realm, &session.principal).await?;
@@ -208,7 +208,7 @@ impl CostModel {
     }
 }
 
-/// The highest cost of one call: the context is full, and the reply has as many tokens as it may have.
+/// The highest cost of one call: the request and the reply fill the context, and the reply has its maximum length.
 fn call_cost(info: &ModelInfo, output_tokens: u64) -> Option<f64> {
     let price = info.price.as_ref()?.price;
     if price.input == 0.0 && price.output == 0.0 {
@@ -226,9 +226,9 @@ fn call_cost(info: &ModelInfo, output_tokens: u64) -> Option<f64> {
 struct Bound {
     /// The highest cost of the run.
     worst_usd: Option<f64>,
-    /// The highest cost of the calls that start before the run notices that it has reached a limit on cost.
+    /// The highest amount by which the run can exceed a limit on cost.
     excess_usd: Option<f64>,
-    /// The highest number of tokens that these calls use.
+    /// The highest number of tokens by which the run can exceed a limit on tokens.
     excess_tokens: Option<u64>,
     /// The highest price of one token.
     token_usd: Option<f64>,
@@ -261,7 +261,8 @@ fn estimate(own: &AgentFacts, facts: &Facts) -> CostEstimate {
     }
 }
 
-/// Returns the bound of each delegate of an agent that runs at this depth. `None` means that the delegate cannot run.
+/// Returns the bound of each delegate of `agent`, which itself runs at `depth`. `None` means that the delegate cannot
+/// run.
 fn delegate_bounds(
     agent: &AgentFacts,
     facts: &Facts,
@@ -356,8 +357,8 @@ fn worst_tool_call(agent: &AgentFacts, delegates: &[Option<Bound>], of: impl Fn(
     Some(agent.tool_price.usd()?.max(highest(delegates, of)?))
 }
 
-/// The cost of the calls that start before the run notices that it has reached a limit: one model call, or the calls to
-/// tools and delegates that run at the same time.
+/// The highest cost after the last check of a limit: one model call, or all calls to tools and delegates that run at
+/// the same time.
 fn excess(
     call: Option<f64>,
     delegates: &[Option<Bound>],

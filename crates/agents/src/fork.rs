@@ -59,7 +59,7 @@ pub enum ForkError {
     /// The agent cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The run has no such entry.
+    /// The run has no entry with this number.
     #[error("must be an entry of the run, between 1 and {entries}; {nearest}")]
     NoEntry {
         /// The number of entries of the run.
@@ -98,9 +98,9 @@ pub enum ForkError {
 pub struct NearestEntries {
     /// The run.
     pub run: RunId,
-    /// The last such entry before the requested one.
+    /// The nearest earlier entry.
     pub before: Option<u64>,
-    /// The first such entry after the requested one.
+    /// The nearest later entry.
     pub after: Option<u64>,
 }
 

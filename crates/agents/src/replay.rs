@@ -105,7 +105,7 @@ pub(super) struct RecordedRun {
 pub(super) struct ReplayOptions<'a> {
     /// The implementations that replace tools of the recorded run.
     pub library: &'a LibrarySelection,
-    /// Other tools that are called even if the recording has their outputs.
+    /// Tools that are called even if the recording has their outputs, in addition to the replaced tools.
     pub live_tools: &'a BTreeSet<String>,
     pub overrides: ModelOverrides,
     pub trial: Trial,

@@ -48,7 +48,8 @@ pub(crate) struct SessionSlot(Arc<OnceLock<Session>>);
 
 impl SessionSlot {
     pub(crate) fn set(&self, session: &Session) {
-        // Setting fails if the request was already authenticated. The session is then the same.
+        // Setting fails if the request was already authenticated. In that case the slot already contains the same
+        // session.
         let _ = self.0.set(session.clone());
     }
 }

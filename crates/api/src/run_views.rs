@@ -21,7 +21,7 @@ pub struct AgentResponseView {
     /// The id of the run.
     pub run_id: String,
     /// The correlation id: from the header `X-Correlation-Id` of the request that started the run, otherwise the id of
-    /// that request. Child runs have the same, and HTTP, gRPC and MCP tools send it.
+    /// that request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
     #[serde(default)]
     pub correlation_id: String,
     /// The conversation, if the agent keeps one.
@@ -234,7 +234,7 @@ pub struct RunOriginView {
     /// The role of the run in a trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<RunTrialView>,
-    /// Whether each journal entry is committed before the next effect starts.
+    /// Whether the run is durable: each journal entry is committed before the next step starts.
     pub durable: bool,
     /// When the run started.
     #[schema(value_type = String, format = DateTime)]

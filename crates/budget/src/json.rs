@@ -16,7 +16,7 @@ pub enum LimitExceeded {
     Nodes,
 }
 
-/// The error for a document that is not decoded.
+/// The error for a document that cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// The document exceeds a limit.
@@ -56,8 +56,8 @@ pub fn check(document: &[u8]) -> Result<(), LimitExceeded> {
     NodeCounter::default().add(document)
 }
 
-/// Counts the bytes and nodes of a document that arrives in parts. The count is exact for valid JSON and does not depend
-/// on how the document is divided.
+/// Counts the bytes and nodes of a document that arrives in parts. The count is exact for valid JSON and does not
+/// depend on how the document is divided.
 #[derive(Debug, Clone, Default)]
 pub struct NodeCounter {
     bytes: usize,

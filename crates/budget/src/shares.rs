@@ -27,8 +27,8 @@ impl Shares {
         self.each
     }
 
-    /// Waits for a unit. Waiting callers of an owner are served in order. Returns `None` only if the semaphore is closed,
-    /// which never happens.
+    /// Waits for a unit. Waiting callers of an owner are served in order. Returns `None` only if the semaphore is
+    /// closed, which never happens.
     pub async fn acquire(&self, owner: &str) -> Option<Share> {
         self.of(owner).acquire_owned().await.ok().map(Share)
     }

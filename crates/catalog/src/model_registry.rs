@@ -51,8 +51,8 @@ pub struct ModelInfo {
     pub price: Option<ModelPrice>,
     /// The size of the context in tokens, if it is known.
     pub context_tokens: Option<u64>,
-    /// The environment variable with the operator's API key, and whether it is set. `None` if the provider is not known or
-    /// needs no key.
+    /// The environment variable with the operator's API key, and whether it is set. `None` if the provider is not known
+    /// or needs no key.
     pub key_variable: Option<(String, bool)>,
     /// Whether agents without a model use this model.
     pub is_default: bool,
@@ -171,7 +171,7 @@ impl ModelRegistry {
         models
     }
 
-    /// Returns what is known about the model of a configuration.
+    /// Returns the information about the model of a configuration.
     pub fn info(&self, realm: &RealmScope, llm: &LlmConfig) -> Result<ModelInfo, InvalidModelRef> {
         let ModelRef { provider, model } = self.model_ref(llm)?;
         let models = self.models(realm);

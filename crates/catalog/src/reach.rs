@@ -1,5 +1,5 @@
-//! Builds the reach graph: what agents can reach through their tools, with the providers of the tools and the data behind
-//! them.
+//! Builds the reach graph: what agents can reach through their tools, with the providers of the tools and the data
+//! behind them.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;

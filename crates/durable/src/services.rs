@@ -10,8 +10,8 @@ use toolwright_types::RunId;
 /// The name of the virtual object for runs in Restate.
 pub(crate) const RUN_OBJECT: &str = "ToolwrightRun";
 
-/// The maximum number of batches of tasks that one invocation executes. An invocation replays its batches after a crash,
-/// so a long run is split into several invocations.
+/// The maximum number of batches of tasks that one invocation executes. An invocation replays its batches after a
+/// crash, so a long run is split into several invocations.
 const MAX_BATCHES: usize = 100;
 
 /// The virtual object for runs. Restate calls only one handler of a run at a time.
@@ -30,7 +30,7 @@ pub(crate) struct TaskService(pub Runs);
     invocation_retry_policy(initial_interval = "50ms", factor = 2.0, max_interval = "1s", max_attempts = 1000000000)
 )]
 impl RunObject {
-    /// Wakes a run: it checks its timers, its child runs and its unfinished tasks.
+    /// Wakes a run. The run then checks its timers, its child runs and its unfinished tasks.
     #[handler]
     async fn wake(&self, ctx: ObjectContext<'_>) -> HandlerResult<()> {
         self.advance(&ctx, TaskEvent::Wake).await

@@ -311,8 +311,8 @@ impl Engine {
         &self.signing_key
     }
 
-    /// Returns an id of this deployment, which is the same on all servers with the same seal key. It reveals nothing about
-    /// the key.
+    /// Returns an id of this deployment, which is the same on all servers with the same seal key. It reveals nothing
+    /// about the key.
     pub fn deployment_id(&self) -> String {
         let key = self.signing_key().as_slice();
         let mut id = toolwright_types::json::hex_digest(&serde_json::json!(["deployment", key]));

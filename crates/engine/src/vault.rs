@@ -82,7 +82,8 @@ impl Vault {
         Ok(all)
     }
 
-    /// Returns the owner of the secret that applies to the session: `user`, `realm` or `org`. Returns `None` if no secret applies.
+    /// Returns the owner of the secret that applies to the session: `user`, `realm` or `org`. Returns `None` if no
+    /// secret applies.
     pub(crate) async fn scope_of(&self, session: &Session, name: &str) -> Result<Option<&'static str>, Unavailable> {
         // No secret has an invalid name, so nothing is found.
         let Ok(name) = name.parse::<RefName>() else { return Ok(None) };

@@ -69,8 +69,8 @@ where
     };
     let forwarded = bridge.forward().await;
     let connected = matches!(forwarded, Ok(true)) && bridge.failure.is_none();
-    // Finish sending the last messages and close the MCP session. After the timeout, the bridge stops without
-    // completing both.
+    // Finish sending the last messages and close the MCP session. After the timeout, the bridge stops even if this is
+    // not complete.
     let _ = timeout(CLOSE_TIMEOUT, bridge.finish(connected)).await;
     forwarded.map_err(BridgeError::Local)?;
     let url = target.url;

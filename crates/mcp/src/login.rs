@@ -31,7 +31,7 @@ pub struct OAuthClient {
     pub client_metadata_url: Option<String>,
 }
 
-/// A login to start.
+/// The parameters of a login.
 pub struct OAuthLoginRequest<'a> {
     /// The URL of the MCP server.
     pub server: &'a str,

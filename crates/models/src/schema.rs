@@ -11,9 +11,9 @@
 
 use serde_json::{Map, Value, json};
 
-/// The maximum nesting depth. A deeper subschema is replaced with one that accepts any value.
+/// The maximum nesting depth. A deeper subschema is replaced with a schema that accepts any value.
 const MAX_DEPTH: usize = 24;
-/// The maximum number of subschemas after references are inlined. Each further subschema is replaced with one that
+/// The maximum number of subschemas after references are inlined. Each further subschema is replaced with a schema that
 /// accepts any value.
 const MAX_NODES: usize = 4000;
 /// The keywords that Google documents for `parametersJsonSchema` and `responseJsonSchema`, except those that

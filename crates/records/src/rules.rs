@@ -85,8 +85,9 @@ impl RecordRule {
         }
     }
 
-    /// Copies the hidden fields of the stored record into the new record. The error is a hidden field that cannot be
-    /// copied: the caller changed the list that contains it, or replaced the object that contains it by another value.
+    /// Copies the hidden fields of the stored record into the new record. The error is the name of a hidden field that
+    /// cannot be copied: the caller changed the list that contains it, or replaced the object that contains it by
+    /// another value.
     pub(super) fn restore_hidden(
         &self,
         stored: &Map<String, Value>,
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn write_keeps_hidden_fields_and_fails_if_a_list_that_contains_one_changed() {
+    fn write_keeps_hidden_fields_and_fails_if_a_list_with_a_hidden_field_changed() {
         let rule = hiding(&["secret", "price.cost", "lines.cost"]);
         for (stored, new, expected) in [
             (json!({ "a": 1, "secret": 2 }), json!({ "a": 3 }), Some(json!({ "a": 3, "secret": 2 }))),

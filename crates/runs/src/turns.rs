@@ -147,6 +147,7 @@ impl<'a> OpenEnvelopes<'a> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolwright_types::Arguments;
 
     use super::*;
 

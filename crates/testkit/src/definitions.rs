@@ -14,7 +14,7 @@ pub const ORDERS_KEY: &str = "demo-orders-key-not-real";
 pub const SECRETS: [Secret; 2] =
     [Secret { name: "hubspot-token", value: HUBSPOT_TOKEN }, Secret { name: "orders-key", value: ORDERS_KEY }];
 
-/// A secret of the demo, by the name that providers use in `secretRef`.
+/// A secret of the demo. Providers refer to the secret by its name, in `secretRef`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secret {
     /// The name in the secret store.

@@ -41,7 +41,7 @@ pub struct CompiledTool {
     /// Whether the server runs the function or the code of a client tool to prepare the payload.
     pub(crate) has_preflight: bool,
     pub(crate) http: Option<RequestTemplate>,
-    /// Whether exports wrap the input in an object, because its schema accepts no object. Computed on first use.
+    /// Whether exports wrap the input in an object, because the input schema accepts no object. Computed on first use.
     pub(crate) wraps_input: OnceLock<bool>,
     /// The fingerprint of the tool's closure. Computed on first use.
     pub(crate) closure_fingerprint: OnceLock<String>,

@@ -39,10 +39,10 @@ impl Default for Addresses {
     }
 }
 
-/// Replaces a file by one that only its owner can access.
+/// Writes a file that only its owner can access, and replaces the content of an existing file.
 fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // An existing file keeps its mode.
+    // `mode` has no effect on an existing file.
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(content)
 }

@@ -273,7 +273,7 @@ pub struct LlmConfig {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum ModelChoice {
-    /// `provider/model`, or a model of the same provider.
+    /// `provider/model`, or the name of a model of the agent's provider.
     Named(String),
     /// A complete configuration.
     Configured(Box<LlmConfig>),

@@ -24,7 +24,7 @@ pub struct ToolProviderConfig {
     /// The protocol.
     #[serde(default, deserialize_with = "null_as_default")]
     pub provider_type: ProviderType,
-    /// The base URL of its tools.
+    /// The base URL of the provider's tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// How calls authenticate.
@@ -267,7 +267,7 @@ pub struct AuthConfig {
     /// The OAuth2 scopes to request.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// The secret with a client certificate and its key as PEM. For `mtls`, `secretRef` is used if it is absent.
+    /// The secret with a client certificate and its key as PEM. If this field is absent, `mtls` uses `secretRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_ref: Option<String>,
 }

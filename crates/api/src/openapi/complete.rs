@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 const REF_PREFIX: &str = "#/components/schemas/";
 const SCHEMAS: &str = "/components/schemas";
-/// The schema of the fields of a definition that the server manages.
+/// The name of the schema with the fields that the server adds to every definition.
 const MANAGED_FIELDS: &str = "MetaView";
 
 pub(super) fn complete(document: &mut Value) {
@@ -132,7 +132,7 @@ fn merge_all_of(schema: &Map<String, Value>, schemas: &Value) -> Option<Map<Stri
     Some(merged)
 }
 
-/// Returns the names of the schemas that a view combines with the fields that the server manages.
+/// Returns the names of the schemas of definitions. A view combines each of them with [`MANAGED_FIELDS`].
 fn definitions(document: &Value) -> Vec<String> {
     let views = document.pointer(SCHEMAS).and_then(Value::as_object).into_iter().flat_map(Map::values);
     let parts = views.filter_map(|view| match view.get("allOf")?.as_array()?.as_slice() {
@@ -156,7 +156,8 @@ fn accept_managed_fields(document: &mut Value, definitions: &[String]) {
     }
 }
 
-/// Describes the field `signature` of a tool. Only requests have it: the server stores the schemas that follow from it.
+/// Describes the field `signature` of a tool. Only requests have it: the server derives the schemas from it and stores
+/// only the schemas.
 fn accept_signature(document: &mut Value) {
     let Some(tool) = document.pointer_mut(&format!("{SCHEMAS}/ToolDefinition")) else { return };
     if let Some(required) = tool.get_mut("required").and_then(Value::as_array_mut) {

@@ -39,7 +39,7 @@ pub(crate) struct RunListParams {
     agent_ref: Option<String>,
     /// The tool of a direct call.
     tool_ref: Option<String>,
-    /// A tool that the run called: of an agent's run, or of a direct call.
+    /// A tool that the run called, either as a direct call or in an agent's run.
     called_tool_ref: Option<String>,
     /// The name of the principal that the run acts as.
     principal: Option<String>,
@@ -55,8 +55,8 @@ pub(crate) struct RunListParams {
     min_cost_usd: Option<f64>,
     /// The highest cost, in US dollars.
     max_cost_usd: Option<f64>,
-    /// Text that the name of the agent or tool, the first 500 characters of the user's message, or the message about the
-    /// end of the run contains.
+    /// Selects runs with this text in the name of the agent or tool, in the first 500 characters of the user's message,
+    /// or in the message about the end of the run.
     text: Option<String>,
     /// The conversation.
     conversation_id: Option<String>,

@@ -123,7 +123,8 @@ pub struct AdministrationView {
     pub running_runs: u64,
 }
 
-/// Returns the version, the features, the limits and the health of the server. Administrators also see causes and paths.
+/// Returns the version, the features, the limits and the health of the server. Administrators also see causes and
+/// paths.
 #[utoipa::path(get, path = "/api/v1/ai/server", tag = "server", operation_id = "getServer",
     responses((status = 200, body = ServerView)))]
 pub(crate) async fn get(State(engine): State<AppState>, Caller(session): Caller) -> Result<Json<ServerView>, Problem> {

@@ -1,4 +1,5 @@
-//! Tests effects: the list of writes to the outside world, the resolution of unknown outcomes, and the undo of one write.
+//! Tests effects: the list of writes to the outside world, the resolution of unknown outcomes, and the undo of one
+//! write.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
@@ -175,7 +176,7 @@ async fn undone_effect_is_marked_and_not_undone_again(server: Server) {
     assert_eq!((compensation.len(), &compensation[0]["runId"]), (1, &undo["runId"]));
     server.post(&format!("{}/undo", path(&first)), json!({})).await.problem(422, "cannot-undo");
 
-    // An undo of the whole run compensates the rest.
+    // An undo of the whole run compensates the remaining write.
     let rest = format!("runs/{}/undo", run["runId"].as_str().unwrap());
     let rest = finished(&server, &server.post(&rest, json!({ "partial": true })).await.expect(202)).await;
     assert_eq!(envelopes(&rest).len(), 1, "{rest}");

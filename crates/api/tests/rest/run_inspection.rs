@@ -1,4 +1,4 @@
-//! Tests the read routes of runs: journal pages, states, trees, comparisons of journals, and filters of run lists.
+//! Tests the routes that inspect runs: journal pages, states, trees, comparisons of journals, and filters of run lists.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;

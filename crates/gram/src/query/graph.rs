@@ -7,7 +7,8 @@ use super::filter::canonical_label;
 use crate::labels::{is_container, is_tool};
 use crate::model::Pattern;
 
-/// A graph of the items of one or more documents. Edges are elements and relations.
+/// A graph of the items of one or more documents. Its edges connect each item with its elements, and the two ends of
+/// each relation.
 ///
 /// All patterns with the same identity are occurrences of one item. Each pattern without an identity is a separate
 /// item.
@@ -265,8 +266,8 @@ impl<T> Default for AdjacencyLists<T> {
 }
 
 impl<T: Copy> AdjacencyLists<T> {
-    /// Builds the lists of `count` items. For each value of `from`, `entry` returns an item and the entry to add to the
-    /// list of that item. Each list has the order of `from`.
+    /// Builds the lists of `count` items. For each value in `from`, `entry` returns an item and the entry to add to the
+    /// list of that item. Each list preserves the order of `from`.
     fn build<S>(count: usize, from: &[S], entry: impl Fn(&S) -> (ItemId, T)) -> Self {
         let mut ends = vec![0; count + 1];
         let Some((_, filler)) = from.first().map(&entry) else { return Self { ends, entries: Vec::new() } };

@@ -28,7 +28,8 @@ pub enum EventKind {
         /// The validation error, if the driver found that the answer does not match the requested schema.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema_error: Option<String>,
-        /// Whether `schema_error` says that the answer could not be checked. Another answer would not help.
+        /// Whether `schema_error` says that the answer could not be checked. The run then ends, because a corrected
+        /// answer could not be checked either.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         answer_unchecked: bool,
     },

@@ -44,7 +44,7 @@ impl AgentRun {
         }
         let mut writes = Vec::new();
         let ended = match &event.kind {
-            // The envelope of the event shows the outcome. A content filter may replace it in the run.
+            // The envelope of the event shows the outcome. In the run, a content filter may replace this envelope.
             EventKind::CallEnded { envelope, .. } => Some(&**envelope),
             _ => None,
         };

@@ -32,7 +32,7 @@ pub struct AgentRun {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) rejected_answers: u32,
     pub(super) warnings: Vec<String>,
-    /// The replies of the model so far.
+    /// The model calls that have been answered so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) model_calls: Vec<ModelCall>,
     /// The state of the plan, if the run follows a plan.

@@ -41,7 +41,7 @@ pub struct PlannedStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paging {
-    /// The items of a page.
+    /// The expression that returns the items of a page.
     pub items: String,
     /// The parameters that request the next page. If one of them is null, the page was the last one.
     pub next: Map<String, Value>,

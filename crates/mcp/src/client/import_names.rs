@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn if_names_become_equal_only_the_tool_with_the_unchanged_name_is_imported() {
+    fn tool_whose_converted_name_equals_another_name_is_skipped() {
         let tool = |name: &str| serde_json::from_value(json!({ "name": name, "fingerprint": "f" })).unwrap();
         let described = ["a/b", "a_b", "A_B", "ß"].map(tool).into();
         let (named, skipped) = assign_names("x/", described);

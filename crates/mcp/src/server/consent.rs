@@ -59,7 +59,7 @@ impl ConsentTokens {
 
 /// A request for the user's consent.
 pub(super) struct ConsentRequest {
-    /// The text that the user is shown.
+    /// The text that the client shows to the user.
     message: Result<String, TooManyValues>,
     /// Identifies the call to which the decision applies.
     binding: String,

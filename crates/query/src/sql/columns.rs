@@ -107,13 +107,13 @@ impl TableColumn {
         Fragment { sql: self.column.clone(), params: Vec::new() }
     }
 
-    /// Returns the same column as the field `id` of the record, converted to text.
+    /// Returns a copy of the column that maps to the field `id` of the record. Its value is converted to text.
     pub(super) fn as_id(&self) -> Self {
         Self { field: ID.to_owned(), as_text: true, ..self.clone() }
     }
 
-    /// Returns the same column as a reference to other records. Its value is converted to text, because ids of records
-    /// are texts.
+    /// Returns the column for a field that refers to other records. Its value is converted to text, because ids of
+    /// records are texts.
     pub fn as_reference(self) -> Self {
         let as_text = !matches!(self.column_type, ColumnType::Json | ColumnType::Composite);
         Self { as_text, ..self }

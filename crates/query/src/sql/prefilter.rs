@@ -23,8 +23,8 @@ const MAX_TIMESTAMPS: usize = 16;
 const NEVER: &str = "(1 = 0)";
 
 impl Builder<'_> {
-    /// Returns a condition on the column that is true for every row that passes the test. Returns `None` if no such
-    /// condition can use an index.
+    /// Returns a condition on the column. Every row that passes the test also satisfies the condition. Returns `None`
+    /// if no such condition can use an index.
     pub(super) fn prefilter(&mut self, column: &TableColumn, value_test: &ValueTest) -> Option<String> {
         match value_test {
             ValueTest::In(values) => self.prefilter_equal(column, values),
@@ -132,8 +132,8 @@ impl Builder<'_> {
                 Some(format!("{} {operator} {number}", column.column))
             }
             (ColumnType::Decimal, Dialect::Postgres) if bound.text.is_none() => {
-                // Only decimals with at most 15 digits are numbers in JSON. Comparing such a decimal with the shortest
-                // text of a double gives the same result as comparing two doubles.
+                // Only decimals with at most 15 digits are numbers in JSON. For these decimals, a `numeric` comparison
+                // with the shortest decimal text of the bound gives the same result as a comparison of doubles.
                 let number = self.bind_text(bound.number?.to_string());
                 Some(format!("{} {operator} {number}::numeric", column.column))
             }

@@ -5,7 +5,7 @@ use toolwright_query::{BindContext, Direction, Edge, EdgeFilters, Field, Filter,
 
 const OID: &str = "507f1f77bcf86cd799439011";
 
-/// Six orders with different edge cases.
+/// Six documents that represent orders, with different edge cases.
 fn orders() -> Vec<(&'static str, Value)> {
     let documents = json!([
         {

@@ -181,9 +181,9 @@ impl ports::BlobStorage for BlobStore {
     }
 }
 
-/// Returns a media type that fits into a file name: without parameters if it is too long, and the general type if it is
-/// still too long. The payload belongs to a completed call, so it is stored even if its sender declares an unusual
-/// type.
+/// Returns a media type that fits into a file name. If the type is too long, its parameters are removed. If it is still
+/// too long, it is replaced by `application/octet-stream`. The payload belongs to a completed call, so it is stored
+/// even if its sender declares an unusual type.
 fn short_content_type(content_type: String) -> String {
     if content_type.len() <= MAX_CONTENT_TYPE_BYTES {
         return content_type;

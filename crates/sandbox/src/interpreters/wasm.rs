@@ -182,7 +182,7 @@ impl State {
         }
     }
 
-    /// Checks the limits of the job. Each host function that may take time calls this first.
+    /// Checks the limits of the job. Each host function that may take time first calls this function.
     fn check_limits(&mut self) -> Result<(), StopReason> {
         if self.meter.must_stop() { Err(StopReason::LimitExceeded(self.meter.exceed(Limit::Time))) } else { Ok(()) }
     }

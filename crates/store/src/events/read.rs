@@ -42,8 +42,8 @@ struct Row {
     readable: bool,
 }
 
-/// Returns the text of a statement. Inserts the condition that a row can already be read. The documentation of the
-/// module `events` explains this condition.
+/// Returns the text of a statement that contains the condition for readable events. The documentation of the module
+/// `events` explains which events are readable.
 macro_rules! with_readable {
     ($db:expr, $before:literal, $after:literal) => {
         match $db {

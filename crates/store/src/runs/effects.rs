@@ -84,7 +84,7 @@ pub struct StoredEffect {
     pub ended_at: Timestamp,
 }
 
-/// A call of another run that a run has undone.
+/// A call that a later run has undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneEffect {
     /// The run that made the call.
@@ -130,7 +130,7 @@ pub struct EffectRecord {
 /// A query for effects. Fields that are `None` or empty do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct EffectQuery {
-    /// The filter on the calls. The times are those of the outcomes.
+    /// The filter on the calls. Its times restrict the time at which the outcome was determined.
     pub filter: CallFilter,
     /// The effect must have one of these outcomes.
     pub outcomes: Vec<EffectOutcome>,
@@ -152,7 +152,7 @@ const SELECT: &str = "SELECT c.run_id, c.call_id, c.tool, c.version, c.implement
      FROM effects c JOIN runs r ON r.id = c.run_id WHERE c.realm_id = ";
 
 impl RealmRuns<'_> {
-    /// Returns one page of the effects of the runs of `owners`, newest first.
+    /// Returns one page of effects, newest first. The runs that made the calls belong to `owners`.
     pub async fn effects(
         &self,
         owners: Owners,

@@ -49,7 +49,7 @@ impl RealmRuns<'_> {
                     COUNT(*) AS runs, MIN(r.started_at) AS started_at, MAX(r.updated_at) AS updated_at, ",
         );
         push_running(&mut sql);
-        // The ids of trials are sorted by time. So the index by trial has the groups in the order of the list, and only
+        // The ids of trials are sorted by time. So the index on the trial id has the same order as the list, and only
         // the runs of one page are read.
         sql.push(" AS running FROM runs r WHERE r.realm_id = ").text(self.realm.to_string());
         sql.push(" AND r.trial_of IS NOT NULL AND r.trial_kind = ").text(TrialKind::Compare.as_str());

@@ -32,8 +32,8 @@ pub(super) async fn apply(
     runs::insert_inline_runs(tx, &write_set.inline_runs).await?;
     servers::ensure_still_driven(tx, server, &write_set.continued()).await?;
     runs::append(tx, &write_set.entries).await?;
-    // Events are written before states and waits are updated, because they are the differences between the stored and
-    // the new rows.
+    // Events are written before states and waits are updated, because events are derived from the differences between
+    // the stored and the new rows.
     let events = RunEvents::new(&write_set.runs, &write_set.decisions, &write_set.states, &write_set.waits);
     events.insert(tx).await?;
     runs::update_states(tx, &write_set.states).await?;

@@ -186,7 +186,8 @@ pub struct Writer {
 
 impl Writer {
     /// Queues changes of a run and returns without waiting for the commit. The changes are written in one transaction,
-    /// after all changes queued before. If that fails, a later call for the same run returns the error.
+    /// after all changes that were queued before them. If the write fails, a later call for the same run returns the
+    /// error.
     pub async fn write(&self, run: RunId, changes: Vec<RunChange>) -> Result<(), WriteError> {
         self.failed_runs.check(run)?;
         let count = changes.len();

@@ -22,9 +22,9 @@ use crate::runs::write::ApplyError;
 use crate::runs::{PartHash, ServerId};
 use crate::store::Store;
 
-/// The time for which a stored shared part is not written again, in microseconds. The stored time of the part's last
-/// use can be out of date by this time. The time must therefore be far shorter than the time for which unreferenced
-/// parts are kept.
+/// The duration for which a stored shared part is not written again, in microseconds. Within this duration, the stored
+/// time of the part's last use is not updated. The duration must therefore be far shorter than the duration for which
+/// unreferenced parts are kept.
 const PART_CACHE_TTL_US: i64 = 3_600_000_000;
 /// The maximum number of cached hashes of shared parts.
 const MAX_CACHED_PARTS: usize = 50_000;

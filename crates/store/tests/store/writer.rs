@@ -35,7 +35,7 @@ on_both_databases!(
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Options with which the writer delays all writes until a caller waits for one.
+/// Options with which the writer delays all writes until a caller waits for a commit.
 fn lingering_options() -> WriterOptions {
     WriterOptions { linger: HOUR, ..WriterOptions::default() }
 }

@@ -46,7 +46,7 @@ pub(super) struct Note {
     pub(super) written_at: Timestamp,
 }
 
-/// A stage of the pipeline, in pipeline order.
+/// A stage of the pipeline. The variants are in pipeline order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     AppointmentScheduled,

@@ -36,7 +36,7 @@ use crate::{CallContext, CompiledTool};
 /// }
 /// ```
 ///
-/// A text is not a key:
+/// A string is not accepted as a key:
 ///
 /// ```compile_fail,E0308
 /// # use toolwright_tools::ports::ResultCache;

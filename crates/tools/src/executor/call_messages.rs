@@ -7,7 +7,8 @@ const MAX_MESSAGES: usize = 20;
 /// The maximum length of a message, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// The messages of a call. They are stored outside of the attempt, so that a failed attempt keeps its messages.
+/// The messages of a call. They are stored outside of the attempt, so that they are reported even if the attempt fails
+/// or is dropped.
 #[derive(Debug, Default)]
 pub struct CallMessages(Mutex<Vec<String>>);
 

@@ -13,7 +13,7 @@ use crate::CompiledTool;
 use crate::http_client::CompiledProvider;
 
 /// A tool, the tools that its code may call, its fallbacks and its verify operation, and the same for each of these
-/// tools. Each tool has its provider.
+/// tools. The provider of each tool is part of its [`CompiledTool`].
 #[derive(Debug)]
 pub struct Closure(BTreeMap<String, Option<Arc<CompiledTool>>>);
 
@@ -46,7 +46,7 @@ impl Closure {
     pub(super) async fn of(ports: &Ports, realm: &RealmScope, tool: &Arc<CompiledTool>) -> Result<Self, ToolError> {
         let mut tools = BTreeMap::from([(tool.definition.ref_name.key().to_owned(), Some(Arc::clone(tool)))]);
         let mut callers = vec![Arc::clone(tool)];
-        // A call that is nested more deeply is refused, so its definition has no effect.
+        // The executor refuses calls that are nested deeper than `MAX_DEPTH`, so deeper definitions have no effect.
         for _ in 0..=MAX_DEPTH {
             let mut called = Vec::new();
             for name in callers.iter().flat_map(|caller| referenced_tools(&caller.definition)) {
@@ -85,7 +85,7 @@ impl Closure {
     }
 }
 
-/// Returns the tools that a call to the tool may call.
+/// Returns the names of the tools that the definition refers to: granted functions, fallbacks and the verify operation.
 fn referenced_tools(definition: &ToolDefinition) -> impl Iterator<Item = &str> {
     let fallbacks = definition.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
     let granted = definition.invocation.functions.values().map(String::as_str);

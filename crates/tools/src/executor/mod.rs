@@ -170,8 +170,8 @@ impl Executor {
         self.check_call(cx, request, found, names, t_start, sequence).await
     }
 
-    /// Like [`Executor::prepare`], for names that an earlier preparation resolved. The names keep the ids of that
-    /// preparation.
+    /// Like [`Executor::prepare`], but uses the ids in `names`, which an earlier preparation resolved, instead of
+    /// resolving the names again.
     pub async fn prepare_resolved(
         &self,
         cx: &CallContext,
@@ -274,8 +274,8 @@ impl Executor {
 
     /// Performs the second half of a call: rate limit, cache, secrets, run, redact, map, validate, truncate.
     pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> CallOutcome {
-        // The span has the level debug, because a span costs time even if nothing is logged in it. Warnings and errors
-        // get the ids of the call from a span of their own.
+        // The span has the level debug, because a span costs time even if nothing is logged in it. The warnings and
+        // errors of attempts get the ids of the call from the span of the attempt.
         let span = tracing::debug_span!(
             "tool_call", run = %cx.run, call = %ready.call_id(),
             correlation = cx.caller.correlation_id.as_ref().map(CorrelationId::as_str),

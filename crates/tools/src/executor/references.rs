@@ -39,8 +39,8 @@ impl Resolution {
     }
 }
 
-/// Resolves the names in the fields that the definition lists. A name that cannot be resolved stays unchanged, with a
-/// warning.
+/// Resolves the names in the fields that the definition lists. A name that cannot be resolved stays unchanged and
+/// causes a warning.
 pub(super) async fn resolve_names(ports: &Ports, cx: &CallContext, tool: &CompiledTool, input: &Value) -> Resolution {
     let mut resolution = Resolution::default();
     let Some(provider) = tool.provider.as_deref() else { return resolution };

@@ -71,7 +71,7 @@ impl Kind {
         kind == self || (self, kind) == (Kind::Number, Kind::Integer)
     }
 
-    /// Returns the type of the values that have both types.
+    /// Returns the intersection of two types, or `None` if no value has both.
     fn meet(self, other: Kind) -> Option<Kind> {
         match (self, other) {
             (Kind::Number, Kind::Integer) | (Kind::Integer, Kind::Number) => Some(Kind::Integer),
@@ -281,8 +281,8 @@ fn intersect(mut first: Map<String, Value>, second: Map<String, Value>) -> Map<S
 fn unite(mut first: Map<String, Value>, mut second: Map<String, Value>) -> Map<String, Value> {
     let mut united = Map::new();
     if first.get("patternProperties") != second.get("patternProperties") {
-        // `additionalProperties` applies to properties that match no pattern. The patterns differ and are dropped
-        // below, so `additionalProperties` is dropped too.
+        // `additionalProperties` applies to properties that match no pattern. The two schemas have different patterns,
+        // which are dropped below, so `additionalProperties` is dropped too.
         for closing in ["additionalProperties", "unevaluatedProperties"] {
             first.shift_remove(closing);
         }

@@ -57,7 +57,8 @@ const LITERALS: [&str; 2] = ["const", "enum"];
 /// Keywords that identify a schema.
 const IDENTIFIERS: [&str; 5] = ["$anchor", "$dynamicAnchor", "$id", "$recursiveAnchor", "id"];
 
-/// The maximum number of schemas that references name. The time to compile them grows with the square of their number.
+/// The maximum number of schemas that are the target of a reference. The time to compile them grows with the square of
+/// their number.
 const MAX_TARGETS: usize = 5_000;
 
 /// The URI of a schema without an `$id`.
@@ -102,7 +103,7 @@ struct Survey<'s> {
     pending: Vec<(&'s Value, Scope)>,
     /// The schemas that were visited.
     schemas: HashSet<Address>,
-    /// The schemas that a reference may name.
+    /// The schemas that may be the target of a reference.
     targets: HashSet<Address>,
     /// The schemas that apply to each item or property of a value.
     loop_bodies: HashSet<Address>,
@@ -255,7 +256,7 @@ impl<'s> Survey<'s> {
         Value::Object(outer)
     }
 
-    /// Returns the reference to the place of the target in the copy.
+    /// Rewrites a reference for the copy, where meters may have changed the path of the target.
     fn redirect(&self, text: &str, scope: &Scope) -> String {
         let resource = self.resource(text, scope);
         let (Some((document, path)), Some(mut node)) = (text.split_once('#'), resource) else { return text.to_owned() };
@@ -302,7 +303,8 @@ fn subschemas(fields: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value
     })
 }
 
-/// Returns the number of nodes of a value without definitions, and collects the weights of all objects.
+/// Returns the weight of a value, and collects the weights of all objects in it. The weight is the number of nodes, not
+/// counting `$defs` and `definitions`.
 fn weigh(value: &Value, weights: &mut HashMap<Address, u64>) -> u64 {
     match value {
         Value::Array(items) => 1 + items.iter().map(|item| weigh(item, weights)).sum::<u64>(),

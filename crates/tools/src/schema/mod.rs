@@ -156,7 +156,8 @@ fn compile(source: &Value, copy: Option<Value>) -> Result<jsonschema::Validator,
     let stopped = |stopped| Violation::of_root(format!("the schema cannot be compiled: {stopped}"));
     match copy {
         None => build(source).map_err(stopped)?,
-        // If the copy does not compile, the source is compiled too, because its error has the path in the source.
+        // If the copy does not compile, the source is compiled too, because the error then contains the path in the
+        // source.
         Some(copy) => build(&copy).map_err(stopped)?.map_err(|error| match build(source) {
             Ok(Err(with_path)) => with_path,
             _ => error,

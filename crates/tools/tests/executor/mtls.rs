@@ -1,4 +1,4 @@
-//! Client certificates, tested with a TLS server that requires a certificate of its own certificate authority.
+//! Client certificates, tested with a TLS server that accepts only client certificates of one certificate authority.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

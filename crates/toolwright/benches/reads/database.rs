@@ -34,7 +34,7 @@ impl Database {
     }
 
     /// Adds `runs` copies of the runs of the template, with their journals, waits, decisions and effects. Each
-    /// hundredth copy is one of the waiting run, and the others are copies of the ended run.
+    /// hundredth copy is a copy of the waiting run. The others are copies of the ended run.
     pub(crate) async fn fill(&mut self, template: &Names, runs: usize) {
         let series = format!(
             "WITH RECURSIVE s (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM s WHERE i < {runs})"

@@ -241,7 +241,7 @@ pub(super) fn parse_name(text: &str) -> Result<String, String> {
 }
 
 impl ApiResponse {
-    /// Returns a header, if it is present and a text.
+    /// Returns the value of a header, if the header is present and its value is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }

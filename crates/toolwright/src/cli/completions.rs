@@ -20,9 +20,9 @@ use super::suggest;
 
 /// How long a completion waits for the server.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// The variable that selects the shell of a completion.
+/// The environment variable that requests candidates. Its value is the name of the shell.
 const VARIABLE: &str = "COMPLETE";
-/// The commands whose arguments are names, with the collection of the names.
+/// The commands with arguments that are names, each with the REST collection that contains these names.
 const NAMED: [(&str, &str); 7] = [
     ("tools", TOOLS),
     ("agents", AGENTS),
@@ -42,7 +42,7 @@ pub(crate) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-/// Completes a command line, if the shell asks for it. Then this function does not return.
+/// Completes a command line and exits the process, if the shell asks for a completion. Otherwise returns.
 pub(crate) fn complete(command: fn() -> clap::Command) {
     clap_complete::CompleteEnv::with_factory(move || with_names(command())).var(VARIABLE).complete();
 }

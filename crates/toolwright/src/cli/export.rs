@@ -74,7 +74,7 @@ fn exportable_fields(response: &ApiResponse) -> Result<Value, Failure> {
         if fields.get("name") == fields.get("refName") {
             fields.shift_remove("name");
         }
-        // `sideEffects` contains the same information as this field.
+        // `hasSideEffects` only repeats information from `sideEffects`.
         if fields.contains_key("sideEffects") {
             fields.shift_remove("hasSideEffects");
         }

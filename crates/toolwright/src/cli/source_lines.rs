@@ -33,7 +33,7 @@ impl DocumentLines {
     }
 }
 
-/// Scans the documents of a text, which are separated by `---`. A document without content has no lines.
+/// Scans the documents of a text, which are separated by `---`. Documents without content are left out of the result.
 pub(super) fn scan(text: &str) -> Vec<DocumentLines> {
     let mut documents = vec![Scan::default()];
     for (index, line) in text.lines().enumerate() {
@@ -61,7 +61,7 @@ struct Scan {
     levels: Vec<Level>,
     /// Lines that are indented more than this belong to a block of text.
     text_indent: Option<usize>,
-    /// The number of open brackets of flow collections.
+    /// The open flow collections, innermost last.
     flow: Vec<Level>,
     /// The quotation mark of a quoted text that continues on the next line.
     quote: Option<char>,

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn request_in_progress_keeps_the_connection_and_its_end_starts_the_idle_time() {
+    async fn connection_does_not_expire_during_a_request_and_the_idle_time_starts_at_its_end() {
         let activity = Activity::new(DEADLINES);
         activity.request_started();
         tokio::time::advance(Duration::from_secs(100_000)).await;

@@ -283,7 +283,7 @@ impl ToolDefinition {
             Some(false) => Some(SideEffects::Reads),
             None => None,
         });
-        // The tools of an agentic tool may write, and they can change later.
+        // An agentic tool counts as a writing tool, because its tools may write and can change later.
         let declared = declared.or((self.tool_type == ToolType::Agentic).then_some(SideEffects::Writes));
         declared.unwrap_or_else(|| match self.invocation.method.as_deref() {
             Some(method) if is_safe_method(method) => SideEffects::Reads,
@@ -295,8 +295,8 @@ impl ToolDefinition {
     /// The schema of the input; `{}` if the definition has none.
     pub fn effective_input_schema(&self) -> Value {
         let mut schema = effective_schema(&self.input_json_schema, &self.input_schema);
-        // The short form lists all parameters, so a misspelled name is an error. An empty list is a tool without a
-        // schema.
+        // The short form lists all parameters, so a misspelled name is an error. An empty list means that the author
+        // defined no schema, so every parameter is allowed.
         if self.has_short_input()
             && let Some(fields) = schema.as_object_mut()
         {

@@ -65,7 +65,7 @@ struct Follower<'a> {
     run: String,
     /// Whether the user pressed Ctrl-C. The run is cancelled as soon as its id is known.
     cancel_requested: bool,
-    /// Calls that were decided, with their runs. The server may still list them for a moment.
+    /// Calls that were decided, with their runs. The server may still list their approvals as pending for a moment.
     decided_calls: HashSet<(String, String)>,
     /// Calls whose decision was left to others, with their runs.
     skipped_calls: HashSet<(String, String)>,

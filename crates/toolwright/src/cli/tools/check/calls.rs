@@ -16,7 +16,7 @@ const CORRELATION_ID: &str = "tools-check";
 
 /// The results of the calls to one tool.
 pub(super) struct Calls {
-    /// Whether the server executes the whole call, as the definition says.
+    /// Whether, according to the definition, the server executes the whole call.
     on_server: bool,
     /// Whether the same input must give the same output.
     pure: bool,
