@@ -252,11 +252,14 @@ pub(super) fn notes_of(run: &AgentRun, event: &EventKind) -> EntryNotes {
 
 /// The labels of a new run.
 pub(super) fn labels_of(start: &RunStart) -> RunLabels {
+    // The message of an agentic tool's run also contains instructions. People look for the task.
+    let task = start.agentic.as_ref().and_then(|execution| execution.input.get("task")?.as_str());
     let messages = start.spec.request.messages.iter().rev();
-    let user_message = messages.into_iter().find_map(|message| match message {
-        Message::User { content } => Some(content.chars().take(MAX_LABEL_CHARS).collect()),
+    let last = messages.into_iter().find_map(|message| match message {
+        Message::User { content } => Some(content.as_str()),
         _ => None,
     });
+    let user_message = task.or(last).map(|text| text.chars().take(MAX_LABEL_CHARS).collect());
     let correlation_id = Some(start.correlation_id().to_string());
     RunLabels { agent_version: start.agent_version.clone(), correlation_id, user_message }
 }

@@ -170,7 +170,7 @@ fn planning_message(task: &str, steps: &[SequenceStep]) -> String {
          has the parameters for the next page, for example {{\"after\": \"${{page.paging.next.after}}\"}}. The items of \
          all pages are then `${{steps.N.items}}`.\n\
          - `when` is a condition; the step is skipped if it is false.\n\
-         After the plan was executed, you get the results and write the final response.",
+         You get the results of the steps later, and write the final response then.",
         task = fenced("user_task", task),
         steps = listed.join("\n"),
     )

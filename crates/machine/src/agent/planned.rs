@@ -16,7 +16,7 @@ use toolwright_types::{Arguments, Message, ModelReply, RequestedCall, ResponseFo
 use super::call::Batch;
 use super::reply::{MAX_REJECTED_ANSWERS, NUDGE};
 use super::run::{AgentRun, Phase};
-use crate::plan::{CallResult, NextCalls, Plan, PlanProgress, PlanSpec, StepFailure};
+use crate::plan::{CallResult, NextCalls, Plan, PlanProgress, PlanSpec, StepFailure, plan_error_reason};
 use crate::{Breach, Ending, RunStatus};
 
 /// The name of the built-in tool whose approval is the approval of a plan. Its input is the plan.
@@ -189,7 +189,8 @@ fn step_failed(run: &mut AgentRun, failure: StepFailure) {
     let StepFailure { step, tool, error, repairable } = failure;
     let has_model = run.spec.plan.as_ref().is_some_and(|spec| spec.given.is_none());
     if !(repairable && has_model && run.rejected_answers < MAX_REJECTED_ANSWERS) {
-        return run.fail(error.code.as_str(), format!("step {step} (`{tool}`) failed: {}", error.message));
+        let reason = plan_error_reason(&error).unwrap_or(error.code.as_str());
+        return run.fail(reason, format!("step {step} (`{tool}`) failed: {}", error.message));
     }
     run.rejected_answers += 1;
     if let Some(state) = &mut run.plan {

@@ -29,3 +29,4 @@ pub use progress::{CallResult, NextCalls, PlanProgress, StepFailure};
 pub use report::{StepReport, StepStatus};
 pub use schema::plan_schema;
 pub use spec::{PlanSpec, SequenceStep};
+pub(crate) use step::plan_error_reason;

@@ -221,6 +221,12 @@ pub(super) fn is_invalid_input(error: Option<&ToolError>) -> bool {
     error.is_some_and(|error| error.code == ErrorCode::ValidationError)
 }
 
+/// Returns the reason of an error in the plan itself; `None` for an error of a call.
+pub(crate) fn plan_error_reason(error: &ToolError) -> Option<&'static str> {
+    let reason = error.details.as_ref()?.get("reason")?.as_str()?;
+    [INVALID_PLAN, MAX_ITEMS_EXCEEDED].into_iter().find(|known| *known == reason)
+}
+
 fn merged(input: &Value, changes: Map<String, Value>) -> Value {
     let mut fields = input.as_object().cloned().unwrap_or_default();
     fields.extend(changes);

@@ -366,9 +366,10 @@ impl CostBreakdown {
             })
             .collect();
         let tokens = llm_calls.iter().map(|call| call.tokens_input + call.tokens_output);
-        let cost = llm_calls.iter().map(|call| call.cost).chain(action_calls.iter().map(|call| call.cost)).sum();
+        let costs = llm_calls.iter().map(|call| call.cost).chain(action_calls.iter().map(|call| call.cost));
         Self {
-            total_cost: round_usd(cost),
+            // The sum of an empty iterator of floats is -0.
+            total_cost: round_usd(costs.fold(0.0, |total, cost| total + cost)),
             total_tokens: tokens.chain(action_calls.iter().filter_map(|call| call.tokens)).sum(),
             llm_calls,
             action_calls,

@@ -49,7 +49,7 @@ async fn tool_outside_of_the_allocation_is_refused_and_the_model_recovers(server
     server.define_agentic_tool(agentic("m", &["allowed"], rules), json!({})).await;
     let done = server.invoke("m", "go").await;
     let execution = server.execution("m", &done).await;
-    assert_eq!(execution["toolCalls"][0]["error"]["details"]["reason"], "not_enabled", "{execution}");
+    assert_eq!(execution["toolCalls"][0]["error"]["details"]["reason"], "not_allowed", "{execution}");
     assert_eq!(purposes(&execution), ["planning", "error_recovery", "result_review"]);
     assert_eq!(execution["llmCalls"][1]["decision"], "ERROR_RECOVERY");
     let prompt = execution["llmCalls"][1]["prompt"].as_str().unwrap();

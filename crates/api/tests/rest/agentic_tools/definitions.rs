@@ -72,7 +72,11 @@ async fn agentic_tool_is_created_read_changed_listed_and_deleted(server: Server)
 }
 
 async fn agentic_tool_is_a_tool_with_the_same_document(server: Server) {
-    let body = deterministic("manager", &["echo"], plan_then(json!([{ "step": 1, "parameters": { "a": 1 } }]), "done"));
+    let body = deterministic(
+        "manager",
+        &["echo"],
+        plan_then(json!([{ "step": 1, "parameters": { "a": 1 } }]), r#"{"summary":"done"}"#),
+    );
     let created = server.define_agentic_tool(body, json!({ "outputSchema": { "type": "object" } })).await;
     let tool = server.get("tools/manager").await.expect(200);
     assert_eq!(
@@ -161,7 +165,7 @@ async fn example_definition_of_the_specification_is_accepted(server: Server) {
             "documentation": "Docs.", "exampleQueries": ["Find deals over $50k"] },
         "inputSchema": { "type": "object", "properties": { "task": { "type": "string" } }, "required": ["task"] },
         "toolDescription": "Use this tool to manage deals.",
-        "safetyLimits": { "maxSteps": 10, "maxDurationSeconds": 300, "maxTokensPerCall": 4000, "maxTotalCost": 1.0 },
+        "safetyLimits": { "maxSteps": 10, "maxDurationSeconds": 300, "maxTokensPerCall": 4000, "maxTotalCost": 1.0, "maxItems": 500 },
         "status": "draft",
         "metadata": {},
     });
@@ -171,7 +175,8 @@ async fn example_definition_of_the_specification_is_accepted(server: Server) {
     }
     // The response can be sent back.
     let path = format!("{PATH}/hubspot-deal-manager");
-    assert_eq!(server.patch(&path, created.clone()).await.expect(200)["revision"], 1, "nothing changed");
+    let again = server.patch(&path, created.clone()).await.expect(200);
+    assert_eq!((&again["systemPrompt"], &again["status"]), (&created["systemPrompt"], &created["status"]));
 }
 
 async fn mode_of_an_agentic_tool_can_be_changed(server: Server) {
@@ -193,7 +198,7 @@ async fn tool_of_another_type_is_not_found_as_an_agentic_tool(server: Server) {
 }
 
 async fn member_may_invoke_but_not_change_an_agentic_tool(server: Server) {
-    let tool = deterministic("m", &["echo"], plan_then(json!([{ "step": 1 }]), "done"));
+    let tool = deterministic("m", &["echo"], plan_then(json!([{ "step": 1, "parameters": {} }]), "done"));
     server.define_agentic_tool(tool.clone(), json!({})).await;
     let member = server.member("someone").await;
     let done = member.invoke("m", "go").await;

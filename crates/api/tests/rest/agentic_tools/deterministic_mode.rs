@@ -23,14 +23,14 @@ const UPDATE: &str = "hubspot/update-deal";
 fn acme_plan() -> Value {
     let filters = json!([{ "propertyName": "company", "operator": "CONTAINS_TOKEN", "value": "Acme Corp" }]);
     json!([
-        { "step": 1, "parameters": { "filters": filters, "limit": 1 },
+        { "step": 1, "parameters": { "filters": filters, "limit": 2 },
           "paging": { "items": "${page.results}", "next": { "after": "${page.paging.next.after}" } } },
         { "step": 2, "forEach": "${steps.1.items}",
           "parameters": { "dealId": "${item.id}", "properties": { "dealstage": "negotiation" } } },
     ])
 }
 
-const SUMMARY: &str = r#"{"summary":"Updated 3 deals for Acme Corp to Negotiation stage","deals_affected":3,"operations_executed":["search-deals","update-deal"]}"#;
+const SUMMARY: &str = r#"{"summary":"Updated 5 deals for Acme Corp to Negotiation stage","deals_affected":5,"operations_executed":["search-deals","update-deal"]}"#;
 
 /// The stage of each deal by id.
 async fn stages(server: &Server) -> Value {
@@ -48,10 +48,10 @@ async fn deals_on_three_pages_are_found_and_updated(server: Server) {
     let task = "Update all Acme Corp deals to Negotiation";
     let done = server.invoke("hubspot-deal-manager", task).await;
     assert_eq!(done["success"], true, "{done}");
-    assert_eq!(done["data"]["deals_affected"], 3);
+    assert_eq!(done["data"]["deals_affected"], 5);
     assert_eq!(done["data"]["operations_executed"], json!(["search-deals", "update-deal"]));
     let mut expected = before.clone();
-    for deal in ["101", "102", "103"] {
+    for deal in ["101", "102", "103", "104", "105"] {
         expected[deal] = json!("negotiation");
     }
     assert_ne!(before, expected);
@@ -60,7 +60,7 @@ async fn deals_on_three_pages_are_found_and_updated(server: Server) {
     let meta = &done["meta"];
     assert_eq!((&meta["agenticTool"], &meta["mode"]), (&json!("hubspot-deal-manager"), &json!("deterministic")));
     assert!(meta["totalTokens"].as_u64().unwrap() > 0 && meta["durationMs"].is_u64(), "{meta}");
-    let calls = [vec!["planning"], vec![SEARCH; 3], vec![UPDATE; 3], vec!["result_review"]].concat();
+    let calls = [vec!["planning"], vec![SEARCH; 3], vec![UPDATE; 5], vec!["result_review"]].concat();
     assert_eq!(trace(&done), calls);
     let execution = server.execution("hubspot-deal-manager", &done).await;
     assert_eq!((&execution["status"], &execution["parentRequest"]), (&json!("success"), &json!({ "task": task })));
@@ -68,7 +68,7 @@ async fn deals_on_three_pages_are_found_and_updated(server: Server) {
     assert_eq!(execution["executionPlan"]["steps"], acme_plan());
     assert_eq!(execution["llmCalls"][0]["reasoning"], "the reason");
     assert!(execution["llmCalls"][0]["prompt"].as_str().unwrap().contains(task));
-    assert_eq!(execution["toolCalls"].as_array().unwrap().len(), 6);
+    assert_eq!(execution["toolCalls"].as_array().unwrap().len(), 8);
     assert_eq!(execution["result"], done["data"]);
     crm.shutdown().await;
 }
@@ -82,7 +82,7 @@ async fn plan_runs_again_without_a_model(server: Server) {
     let id = first["meta"]["executionId"].as_str().unwrap();
     let path = format!("/api/v1/agentic-tools/manager/executions/{id}/rerun");
     let again = server.post(&path, json!({})).await.expect(200);
-    assert_eq!(trace(&again), [vec![SEARCH; 3], vec![UPDATE; 3]].concat(), "{again}");
+    assert_eq!(trace(&again), [vec![SEARCH; 3], vec![UPDATE; 5]].concat(), "{again}");
     assert_eq!((&again["success"], &again["meta"]["totalTokens"]), (&json!(true), &json!(0)));
     assert_eq!(again["data"]["operations_executed"], json!([SEARCH, UPDATE]));
     // A changed plan moves the deals to another stage.
@@ -190,7 +190,7 @@ async fn steps_that_the_plan_omits_are_not_executed(server: Server) {
 
 async fn tool_that_the_caller_may_not_use_makes_the_call_fail(server: Server) {
     server.define_echo("one", json!({ "enabled": false })).await;
-    let rules = plan_then(json!([{ "step": 1 }]), "done");
+    let rules = plan_then(json!([{ "step": 1, "parameters": {} }]), "done");
     server.define_agentic_tool(deterministic("m", &["one", "missing"], rules), json!({})).await;
     let failed = server.invoke("m", "go").await;
     assert_eq!(failed["error"]["details"]["reason"], "NO_AVAILABLE_TOOLS", "{failed}");

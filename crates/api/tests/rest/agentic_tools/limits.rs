@@ -91,7 +91,7 @@ async fn list_with_more_items_than_the_limit_is_refused_before_its_first_call(se
 
 async fn model_that_fails_is_retried_and_then_reported(server: Server) {
     server.define_echo("one", json!({})).await;
-    let rules = json!([{ "error": { "kind": "invalidRequest", "message": "the model is gone" } }]);
+    let rules = json!([{ "error": { "kind": "invalid_request", "message": "the model is gone" } }]);
     server.define_agentic_tool(deterministic("m", &["one"], rules), json!({})).await;
     let failed = server.invoke("m", "go").await;
     assert_eq!(failed["error"]["details"]["reason"], "LLM_PROVIDER_ERROR", "{failed}");

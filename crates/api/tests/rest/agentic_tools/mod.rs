@@ -34,14 +34,14 @@ pub(crate) fn plan_then(steps: Value, text: &str) -> Value {
 pub(crate) fn deterministic(slug: &str, tools: &[&str], rules: Value) -> Value {
     let sequence: Vec<Value> =
         tools.iter().enumerate().map(|(at, tool)| json!({ "step": at + 1, "actionSlug": tool })).collect();
-    json!({ "name": slug, "slug": slug, "executionMode": "deterministic", "embeddedLLMConfig": embedded_model(rules),
+    json!({ "name": slug, "slug": slug, "description": "Does things.", "executionMode": "deterministic", "embeddedLLMConfig": embedded_model(rules),
         "toolAllocation": { "mode": "deterministic", "sequence": sequence } })
 }
 
 /// An agentic tool in the agentic mode.
 pub(crate) fn agentic(slug: &str, tools: &[&str], rules: Value) -> Value {
     let available: Vec<Value> = tools.iter().map(|tool| json!({ "actionSlug": tool })).collect();
-    json!({ "name": slug, "slug": slug, "executionMode": "agentic", "embeddedLLMConfig": embedded_model(rules),
+    json!({ "name": slug, "slug": slug, "description": "Does things.", "executionMode": "agentic", "embeddedLLMConfig": embedded_model(rules),
         "toolAllocation": { "availableTools": available } })
 }
 

@@ -156,9 +156,8 @@ async fn placeholders_are_filled_in_in_the_prompts_of_agents_too(server: Server)
     server.define_agent("a", rules, json!({ "systemPrompt": PROMPT, "toolRefs": ["crm/lookup"] })).await;
     let run = server.run("a", "Find deal 7").await;
     let bundle = server.get(&format!("runs/{}/export", run["runId"].as_str().unwrap())).await.text;
-    let first = bundle.lines().find(|line| line.contains("\"started\"")).unwrap();
     for part in ["deal_field", "crm/lookup: Looks up a deal.", "No steps have been executed yet", "No stages data"] {
-        assert!(first.contains(part), "{part}: {first}");
+        assert!(bundle.contains(part), "{part}: {bundle}");
     }
     assert!(!run["warnings"].to_string().contains("user_task"), "{run}");
 }
