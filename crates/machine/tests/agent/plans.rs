@@ -149,7 +149,7 @@ fn list_with_too_many_items_fails_before_any_item_is_processed() {
     let mut harness = Harness::new(planned(|plan| plan.max_items = 1));
     harness.reply(plan(find_and_save()));
     harness.run_calls(&[json!({ "q": "acme" })], vec![Ok(json!({ "deals": [{ "id": 1 }, { "id": 2 }] }))]);
-    assert_eq!(harness.ending().reason.as_deref(), Some("POLICY_DENIED"));
+    assert_eq!(harness.ending().reason.as_deref(), Some("MAX_ITEMS_EXCEEDED"));
     assert!(harness.ending().message.as_deref().unwrap().contains("`safetyLimits.maxItems` is 1"));
     assert_eq!(harness.outputs().tool_order.len(), 1);
 }
