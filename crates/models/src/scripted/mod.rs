@@ -64,7 +64,7 @@ use rule::{Rule, ScriptedReply};
 /// A reply has `text`, or `json`: a value that becomes the text. A string of `json` that is one placeholder keeps the type
 /// of its value. A call has `arguments`, or `rawArguments` for text that is not JSON. A reply may also set `stop`,
 /// `thinking` and `usage`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Script {
     #[serde(default)]
