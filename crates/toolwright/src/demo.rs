@@ -233,3 +233,20 @@ async fn load_provider(engine: &Engine, session: &Session, body: Value) -> anyho
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_an_earlier_release_stored_are_read() {
+        let stored = br#"{"crm":"127.0.0.1:4001","orders":"127.0.0.1:4002"}"#;
+        let Addresses { crm, orders, web } = serde_json::from_slice(stored).unwrap();
+        assert_eq!((crm.port(), orders.port(), web), (4001, 4002, LOOPBACK));
+    }
+
+    #[test]
+    fn demo_scripts_are_valid() {
+        assert!(script().is_ok());
+    }
+}

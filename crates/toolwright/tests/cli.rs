@@ -190,7 +190,7 @@ fn applying_the_demo_definitions_to_a_demo_server_changes_nothing() {
     let tools: Vec<String> = files.filter(is_definition).collect();
     let args: Vec<&str> = ["tools", "apply", "-f"].into_iter().chain(tools.iter().map(String::as_str)).collect();
     let applied = server.run(&args).expect_exit(0);
-    assert_eq!(applied.out.lines().count(), 19);
+    assert_eq!(applied.out.lines().count(), 24);
     assert!(applied.out.lines().all(|line| line.starts_with("= unchanged  ")), "{}", applied.out);
 }
 
