@@ -95,8 +95,8 @@ impl Demo {
         Ok(demo)
     }
 
-    /// Creates the demo definitions that do not exist, and fetches the reference data. Existing definitions are kept, with
-    /// one exception: the base URL of a provider changes if its system listens on another port.
+    /// Creates the demo definitions that do not exist, and fetches the reference data at the first start. Existing
+    /// definitions are kept, with one exception: the base URL of a provider changes if its system listens on another port.
     pub(crate) async fn load(&self, engine: &Engine) -> anyhow::Result<()> {
         let session = engine.identity.admin_session().await?;
         let (crm, orders, web) = (self.crm.base_url(), self.orders.base_url(), self.web.base_url());
@@ -121,12 +121,7 @@ impl Demo {
                 engine.vault.put(&session, SecretScope::Realm, &name, SecretString::from(secret.value)).await?;
             }
         }
-        for report in engine.references.sync(&session, "hubspot", None).await? {
-            if let Some(error) = report.errors.first() {
-                tracing::warn!(data_type = report.data_type, %error, "reference data of the demo was not fetched");
-            }
-        }
-        Ok(())
+        fetch_reference_data(engine, &session).await
     }
 
     /// Prints example commands to stderr.
@@ -209,6 +204,20 @@ async fn load_type(engine: &Engine, session: &Session, entity: DemoEntityType) -
     while let Some(progress) = import.next_batch().await? {
         if let Some(failed) = progress.failed.first() {
             anyhow::bail!("import demo records of {1}: line {0}: {2}", failed.line, entity.name, failed.message);
+        }
+    }
+    Ok(())
+}
+
+/// Fetches the reference data of the CRM, unless it was fetched before. The server refreshes it later.
+async fn fetch_reference_data(engine: &Engine, session: &Session) -> anyhow::Result<()> {
+    let stored = engine.references.page(session, "hubspot", None, None, 1).await?;
+    if stored.syncs.iter().any(|sync| sync.synced_at.is_some()) {
+        return Ok(());
+    }
+    for report in engine.references.sync(session, "hubspot", None).await? {
+        if let Some(error) = report.errors.first() {
+            tracing::warn!(data_type = report.data_type, %error, "reference data of the demo was not fetched");
         }
     }
     Ok(())
