@@ -197,7 +197,8 @@ impl EnvelopeBuilder {
         self.envelope.output = hit.output;
         self.envelope.truncated = hit.truncated;
         self.envelope.attachments = hit.attachments;
-        // The cached warnings include those about the tool's lifecycle, which this envelope already has.
+        // The cached warnings include warnings about the tool's life cycle. This envelope already has them, so they are
+        // not added again.
         let warnings = &mut self.envelope.metadata.warnings;
         warnings.extend(hit.warnings.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
         self.envelope.metadata.messages = hit.messages;

@@ -66,10 +66,10 @@ impl ResultCache for MemoryCache {
     }
 }
 
-/// The longest period between two calls that a limit can require.
+/// The maximum period that a rate limit can require between two calls.
 const MAX_PERIOD: Duration = Duration::from_secs(86_400);
 
-/// Rate limits that are counted in this process. A limit that is not used for an hour is reset.
+/// A rate limiter that counts the calls of this process. A limit that is not used for an hour is reset.
 pub struct MemoryRateLimiter {
     limits: moka::sync::Cache<String, Arc<DefaultDirectRateLimiter>>,
     clock: DefaultClock,

@@ -21,7 +21,7 @@ const PLACEHOLDER: &str = "[redacted]";
 /// Searches for all secrets of a call in one pass, in the encodings in which an upstream is likely to return them.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    /// Finds the values, and their encodings that change every character.
+    /// Finds the values themselves and their hexadecimal and base64 encodings.
     encoded: Option<AhoCorasick>,
     /// Finds the values with escaped characters.
     escaped: Option<Arc<EscapedSecrets>>,

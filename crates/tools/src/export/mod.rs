@@ -65,7 +65,7 @@ impl ExportFormat {
         ExportFormat::Gemini,
     ];
 
-    /// Returns the name of the format in routes.
+    /// Returns the name that routes use for the format.
     pub fn as_str(self) -> &'static str {
         match self {
             ExportFormat::Universal => "universal",

@@ -63,7 +63,8 @@ fn any_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Checks that the envelope is a success, or a failure with a code and without output, and that it belongs to its call.
+/// Checks that the envelope is a success, or a failure with a code and without output. Also checks its input, its call
+/// id and its JSON form.
 pub(crate) fn check(envelope: &ToolEnvelope, input: &Value) {
     if !envelope.is_success() {
         failure(envelope);
