@@ -270,7 +270,7 @@ impl Agents {
         let query = |kind| RunQuery { trial: Some(kind), subject: Some(name.clone()), since, ..page() };
         let mut arms: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
         for snapshot in self.list_snapshots(session, query(TrialKind::Split)).await? {
-            // A fork is excluded, because it shares its first entries with another run.
+            // A fork is excluded, because its first entry contains a copy of the trial of the original run.
             if let (Some(trial), None, Some(_)) =
                 (&snapshot.start.trial, snapshot.start.forked_from, snapshot.run.ending())
             {

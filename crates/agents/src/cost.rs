@@ -96,7 +96,7 @@ struct AgentFacts {
 enum ToolPriceBound {
     /// In US dollars.
     PerCall(f64),
-    /// The price of a tool depends on its response.
+    /// Not known, because the price of at least one tool depends on its response.
     Unknown,
 }
 
@@ -261,8 +261,8 @@ fn estimate(own: &AgentFacts, facts: &Facts) -> CostEstimate {
     }
 }
 
-/// Returns the bound of each delegate of `agent`, which itself runs at `depth`. `None` means that the delegate cannot
-/// run.
+/// Returns the bound of each delegate of `agent`. `depth` is the delegation depth of `agent` itself. `None` means that
+/// the delegate cannot run.
 fn delegate_bounds(
     agent: &AgentFacts,
     facts: &Facts,
@@ -357,8 +357,8 @@ fn worst_tool_call(agent: &AgentFacts, delegates: &[Option<Bound>], of: impl Fn(
     Some(agent.tool_price.usd()?.max(highest(delegates, of)?))
 }
 
-/// The highest cost after the last check of a limit: one model call, or all calls to tools and delegates that run at
-/// the same time.
+/// The highest cost that a run can add after the last check of a limit: the cost of one model call, or of all calls to
+/// tools and delegates that run at the same time.
 fn excess(
     call: Option<f64>,
     delegates: &[Option<Bound>],

@@ -92,7 +92,8 @@ pub struct RunStateView {
     pub reason: Option<String>,
     /// The number of messages that the model has seen or sees next.
     pub message_count: u64,
-    /// The index of the first of the returned messages, from 0. If it is not 0, `beforeMessage` returns earlier ones.
+    /// The index of the first of the returned messages, from 0. If it is not 0, a request with `beforeMessage` returns
+    /// earlier messages.
     pub first_message: u64,
     /// The messages, oldest first.
     pub messages: Vec<MessageView>,

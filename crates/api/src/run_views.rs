@@ -46,7 +46,8 @@ pub struct AgentResponseView {
     pub pins: Pins,
     /// The actions that the client has to perform.
     pub client_actions: Vec<ClientActionView>,
-    /// The calls that wait for approval, of this run and of its child runs. Decide each under its own `runId`.
+    /// The calls that wait for approval, of this run and of its child runs. To decide one of them, use the `runId` of
+    /// its entry.
     pub approvals: Vec<ApprovalView>,
     /// The child runs that wait for an approval or a client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -43,7 +43,7 @@ pub(crate) struct RunListParams {
     called_tool_ref: Option<String>,
     /// The name of the principal that the run acts as.
     principal: Option<String>,
-    /// The earliest start, in RFC 3339.
+    /// The earliest start of the runs, in RFC 3339.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[param(value_type = Option<String>, format = DateTime)]
     started_after: Option<String>,
@@ -51,9 +51,9 @@ pub(crate) struct RunListParams {
     #[schema(value_type = Option<String>, format = DateTime)]
     #[param(value_type = Option<String>, format = DateTime)]
     started_before: Option<String>,
-    /// The lowest cost, in US dollars.
+    /// The minimum cost of the runs, in US dollars.
     min_cost_usd: Option<f64>,
-    /// The highest cost, in US dollars.
+    /// The maximum cost of the runs, in US dollars.
     max_cost_usd: Option<f64>,
     /// Selects runs with this text in the name of the agent or tool, in the first 500 characters of the user's message,
     /// or in the message about the end of the run.

@@ -1,4 +1,4 @@
-//! The limits of an invocation: steps, items, time and cost. A limit of N allows N.
+//! The limits of an invocation: steps, items, time and cost. An invocation may reach a limit, but not exceed it.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};

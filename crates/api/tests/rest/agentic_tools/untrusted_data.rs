@@ -1,5 +1,5 @@
-//! Reference data, results of tools and tasks that contain instructions or placeholders are data: they are fenced, and
-//! they are never expanded or evaluated.
+//! Tests reference data, tool results and tasks that contain instructions or placeholders. The server fences them, and
+//! never expands or evaluates them.
 
 use serde_json::json;
 

@@ -16,7 +16,7 @@ crate::on_sqlite!(
 );
 crate::on_both_databases!(shadow_run_executes_reads_and_captures_writes,);
 
-/// Returns agent fields that use version 2.0.0 of `look` in the fraction `share` of the runs.
+/// Returns the agent fields for a split: the fraction `share` of the runs uses version 2.0.0 of `look`.
 fn split(share: f64, mode: &str) -> Value {
     json!({ "libraries": { "new": { "look": "look@2.0.0" } }, "split": { "library": "new", "share": share, "mode": mode } })
 }
