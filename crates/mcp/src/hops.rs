@@ -16,8 +16,7 @@ pub(crate) const DEPLOYMENT_META_KEY: &str = "toolwright/deployment";
 /// The maximum number of servers that a call passes through.
 pub(crate) const MAX_HOPS: u8 = 8;
 
-/// Returns the number of servers that a request has passed through. A request of any other client has passed through no
-/// server.
+/// Returns the number of servers that a request has passed through: 0 if the request does not contain the number.
 pub(crate) fn from_meta(meta: &Map<String, Value>) -> u8 {
     meta.get(META_KEY).map_or(0, from_value)
 }

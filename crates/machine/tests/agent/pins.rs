@@ -1,4 +1,4 @@
-//! Pins resolve to the selected call, even if calls failed, are missing or were refused.
+//! Which call a pin selects, also if calls failed, were refused or do not exist.
 
 use serde_json::{Value, json};
 use toolwright_machine::{AgentOutputs, PinError, resolve_pins};

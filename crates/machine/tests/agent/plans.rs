@@ -10,7 +10,7 @@ use toolwright_types::{ErrorCode, Message, ModelReply, ResponseFormat, ToolError
 
 use crate::harness::{Harness, call, calls, facts, prepare, spec, text};
 
-/// The sequence of the tests: `search`, then `save`.
+/// Returns the spec of a run whose plan has the sequence `search`, `save`. `change` adjusts the plan spec.
 fn planned(change: impl FnOnce(&mut PlanSpec)) -> RunSpec {
     let step = |step, tool: &str| SequenceStep { step, tool: tool.into(), purpose: String::new() };
     let mut plan = PlanSpec {
@@ -280,7 +280,7 @@ fn plan_runs_only_after_a_person_approved_it_and_edits_apply() {
     let mut spec = planned(|plan| plan.requires_approval = true);
     spec.policy.enabled_tools.insert(APPROVE_PLAN_TOOL.into());
     let mut harness = approvable();
-    // The policy of this run does not allow the tool, so the plan is not executed either.
+    // `spec` is not used here: the policy of this run does not allow the approval tool, so the plan is rejected.
     assert_eq!(harness.ending().reason.as_deref(), Some("approval_denied"));
 
     let mut allowed = Harness::new(spec);

@@ -73,7 +73,7 @@ struct ListingDigest {
     prompts: Option<u64>,
 }
 
-/// The tool or agent with a listed name.
+/// The tool or agent that a listed name stands for.
 #[derive(Clone)]
 pub(super) struct Callable {
     pub tool: Arc<CompiledTool>,
