@@ -1,4 +1,4 @@
-//! Semantics of each operator: tables of queries with the ids of the documents that they match.
+//! Tests the semantics of each operator. The tables list queries, each with the ids of the matching documents.
 
 use serde_json::{Map, Value, json};
 use toolwright_query::{BindContext, Direction, Edge, EdgeFilters, Field, Filter, Query};
