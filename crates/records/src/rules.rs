@@ -60,8 +60,8 @@ impl RecordRule {
         Filter::all(&self.filters)
     }
 
-    /// Returns whether a query on `field` could reveal a hidden field: the field is hidden, or is inside a hidden
-    /// field, or contains one.
+    /// Returns whether a query on `field` could reveal a hidden field: `field` is hidden, is inside a hidden field, or
+    /// contains a hidden field.
     pub(super) fn hides(&self, field: &str) -> bool {
         let within = |outer: &str, inner: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
