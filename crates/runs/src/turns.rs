@@ -35,7 +35,7 @@ pub struct TurnCall {
 }
 
 impl TurnCall {
-    /// The arguments as the input of the tool. Malformed arguments are a text.
+    /// Returns the arguments as the input of the tool. Malformed arguments become a text.
     pub fn input(&self) -> Value {
         self.requested.arguments.to_value()
     }

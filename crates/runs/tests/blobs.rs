@@ -57,7 +57,7 @@ fn id(attachment: &Attachment) -> &str {
     attachment.url.strip_prefix("/api/v1/ai/blobs/").unwrap()
 }
 
-/// Runs the test over both kinds of storage.
+/// Defines each test twice: once for a folder and once for a bucket.
 macro_rules! on_both_stores {
     ($($test:ident),+ $(,)?) => { $(
         mod $test {
