@@ -53,7 +53,7 @@ async fn decision_and_effect_are_written_with_their_entry_or_not_at_all(db: Test
     let running = RunningWriter::start(&store);
     let run = new_run();
     running.writer.commit(run.id, vec![begin(&realm, &run), append(1)]).await.unwrap();
-    // A later outcome of the same call replaces the earlier one, in one transaction and in two.
+    // A later outcome of a call replaces the earlier outcome, whether both are written in one transaction or in two.
     let unknown = RunChange::RecordEffect(effect(1, EffectOutcome::Unknown));
     let done = StoredEffect { error: None, ..effect(1, EffectOutcome::Done) };
     let changes = vec![RunChange::Decide(decision(2)), append(2), unknown.clone(), unknown.clone(), append(3)];
