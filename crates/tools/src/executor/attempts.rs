@@ -41,7 +41,7 @@ pub trait Backend: Send + Sync {
     }
 
     /// Whether a call to the tool with this input deletes something. The name and the HTTP method of a tool can also
-    /// show that it deletes; a run checks them separately.
+    /// show that the tool deletes. A run checks the name and the method separately.
     fn deletes(&self, _tool: &CompiledTool, _input: &Value) -> bool {
         false
     }

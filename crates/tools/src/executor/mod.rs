@@ -1,7 +1,7 @@
 //! The executor: the only path from a call request to a result.
 //!
-//! [`Executor::prepare`] resolves and checks a call. Then a machine or a direct caller decides whether it is performed,
-//! and [`Executor::call`] performs it. Each step has its own module; this module defines their order.
+//! [`Executor::prepare`] resolves and checks a call. Then a machine or a direct caller decides whether the call is
+//! performed, and [`Executor::call`] performs it. Each step has its own module; this module defines their order.
 
 mod attempts;
 mod cache;
@@ -233,7 +233,7 @@ impl Executor {
         }
     }
 
-    /// Returns the envelope of an interrupted write, after a check has confirmed that it took effect.
+    /// Returns the envelope of an interrupted write, after a check has confirmed that the write took effect.
     pub fn confirm(&self, ready: ReadyCall, output: Value) -> ToolEnvelope {
         let ReadyCall { mut envelope_builder, tool, input, .. } = ready;
         if let Some(price) = &tool.price {

@@ -32,7 +32,7 @@ impl Redactor {
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let values: Vec<&str> = secrets
             .into_iter()
-            // Secrets are sent without leading and trailing whitespace, so responses contain them in this form.
+            // Secrets are sent without leading and trailing whitespace, so responses contain the trimmed values.
             .map(|secret| secret.expose_secret().trim())
             .filter(|value| value.len() >= MIN_SECRET_LEN)
             .collect();

@@ -158,8 +158,8 @@ fn list<'a>(fields: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item
     fields.get(keyword).and_then(Value::as_array).into_iter().flatten().take(MAX_BRANCHES)
 }
 
-/// Returns the shapes of `if` and `dependentSchemas`. Each shape unites the case that the condition holds with the case
-/// that it does not, because the condition depends on the value.
+/// Returns the shapes of `if` and `dependentSchemas`. The condition depends on the value, so each shape allows the
+/// values that are valid if the condition is true, and those that are valid if it is false.
 fn conditions(fields: &Map<String, Value>) -> Vec<Shape> {
     let mut shapes = Vec::new();
     if fields.contains_key("if") {

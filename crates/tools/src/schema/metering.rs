@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn number_of_definitions_is_limited() {
+    fn schema_with_too_many_referenced_definitions_is_rejected() {
         let schema = |count: usize| {
             let all: Vec<Value> = (0..count).map(|n| json!({ "$ref": format!("#/$defs/{n}") })).collect();
             let definitions: Map<String, Value> = (0..count).map(|n| (n.to_string(), json!({}))).collect();
@@ -436,7 +436,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn schema_with_meters_accepts_the_same_values(source in schemas(), value in values()) {
+        fn schema_reports_the_same_violations_with_and_without_meters(source in schemas(), value in values()) {
             let plain = jsonschema::options().offline().should_validate_formats(true).build(&source);
             let metered = Schema::compile(source);
             prop_assert_eq!(plain.is_ok(), metered.is_ok());

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_a_validation_is_limited() {
+    fn validation_that_exceeds_the_step_limit_is_stopped() {
         for (keyword, last) in [("anyOf", json!(false)), ("allOf", json!(true)), ("oneOf", json!({ "type": "string" }))]
         {
             let schema = Schema::compile(doubling(60, keyword, last)).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_value_is_checked_against_a_recursive_union() {
+    fn deep_value_is_validated_correctly_against_a_recursive_union() {
         let node = json!({ "$ref": "#/$defs/node" });
         let schema = json!({ "$ref": "#/$defs/node", "$defs": { "node": { "type": "object", "anyOf": [
             { "properties": { "next": node } }, { "properties": { "next": node }, "required": ["other"] },
