@@ -380,7 +380,8 @@ fn highest(delegates: &[Option<Bound>], of: impl Fn(&Bound) -> Option<f64>) -> O
     delegates.iter().flatten().map(of).try_fold(0.0, |most: f64, one| Some(most.max(one?)))
 }
 
-/// Whether all prices are known. A model without a price counts as free, so a limit on cost does not stop it.
+/// Whether all prices are known. During a run, the calls to a model without a price count as free, so a limit on cost
+/// does not stop the run.
 fn prices_known(agent: &AgentFacts, delegates: &[Option<Bound>]) -> bool {
     token_usd(agent, delegates).is_some()
 }
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn worst_case_is_the_lowest_bound() {
+    fn worst_case_cost_is_the_lowest_of_the_costs_that_the_limits_allow() {
         let none = Facts::new();
         assert_eq!(worst(&agent(), &none), (Some(0.3), Some("maxIterations")));
         let limited = AgentFacts { max_cost_usd: Some(0.1), ..agent() };
