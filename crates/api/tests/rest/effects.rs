@@ -16,7 +16,7 @@ crate::on_sqlite!(
     captured_write_is_listed_as_captured,
     write_of_a_delegate_is_undone_only_once,
     effects_are_deleted_with_their_run,
-    invalid_requests_are_rejected
+    invalid_effect_list_parameters_and_unknown_effect_ids_are_rejected
 );
 
 /// Defines `put`, which writes, and `unput`, which undoes the writes of `put`.
@@ -239,7 +239,7 @@ async fn effects_are_deleted_with_their_run(server: Server) {
     server.get(&path(&found[0])).await.problem(404, "not-found");
 }
 
-async fn invalid_requests_are_rejected(server: Server) {
+async fn invalid_effect_list_parameters_and_unknown_effect_ids_are_rejected(server: Server) {
     for (query, place) in [
         ("outcome=lost", "outcome"),
         ("since=now", "since"),

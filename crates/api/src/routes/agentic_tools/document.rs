@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_move_to_their_places_in_the_tool_definition() {
+    fn agentic_tool_fields_are_converted_to_tool_definition_fields() {
         let body = json!({ "name": "A B", "systemPrompt": "p", "inputSchema": {}, "status": "disabled",
             "toolDescription": "d", "category": "crm", "tenantId": "t" });
         let expected = json!({ "name": "A B", "refName": "a-b", "inputJsonSchema": null, "enabled": false,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_issues_are_those_of_the_view() {
+    fn tool_definition_error_paths_are_converted_to_agentic_tool_paths() {
         for (stored, view) in [
             ("/agentic/systemPrompt", "/systemPrompt"),
             ("/inputJsonSchema/type", "/inputSchema/type"),

@@ -8,7 +8,7 @@ use crate::harness::{Server, merge};
 
 crate::on_both_databases!(
     agentic_tool_is_created_read_changed_listed_and_deleted,
-    agentic_tool_is_a_tool_with_the_same_document,
+    agentic_tool_can_be_read_called_and_changed_as_a_tool,
     invalid_agentic_tool_is_rejected_with_the_paths_of_its_own_fields,
 );
 crate::on_sqlite!(
@@ -72,7 +72,7 @@ async fn agentic_tool_is_created_read_changed_listed_and_deleted(server: Server)
     server.get(&path).await.problem(404, "not-found");
 }
 
-async fn agentic_tool_is_a_tool_with_the_same_document(server: Server) {
+async fn agentic_tool_can_be_read_called_and_changed_as_a_tool(server: Server) {
     let body = deterministic(
         "manager",
         &["echo"],
