@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn call_is_refused_after_the_maximum_number_of_servers() {
+    fn call_that_passed_through_the_maximum_number_of_servers_is_refused() {
         let mut received = 0;
         for _ in 0..MAX_HOPS {
             received = from_meta(&next_meta(received).unwrap().0.0);

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answer_is_an_approval_only_if_accepted_with_decision_approve() {
+    fn answer_approves_the_call_only_if_its_action_is_accept_and_its_decision_is_approve() {
         let approve = json!({ "decision": "approve" });
         let denied = |reason: Option<&str>| ConsentDecision::Denied { reason: reason.map(str::to_owned) };
         for (answer, expected) in [

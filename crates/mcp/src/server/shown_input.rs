@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_shown_even_if_other_texts_are_shortened() {
+    fn every_key_is_shown_and_long_texts_are_shortened() {
         let long = "x".repeat(5000);
         let input = json!({ "a": long, "b": { "c": [long, 1] }, (long.as_str()): true, "z": "delete everything" });
         let shown = shown_input(&input).unwrap();
