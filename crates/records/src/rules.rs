@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_hides_a_hidden_field_and_its_parents_and_children() {
+    fn rule_that_hides_a_field_also_hides_its_parents_and_children() {
         let rule = hiding(&["price.cost"]);
         for (field, hidden) in
             [("price", true), ("price.cost", true), ("price.cost.net", true), ("price.net", false), ("pri", false)]
