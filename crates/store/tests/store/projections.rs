@@ -13,7 +13,7 @@ use crate::support::{TestDb, realm};
 on_both_databases!(
     decision_and_effect_are_written_with_their_entry_or_not_at_all,
     effect_is_resolved_once_and_undone_only_by_a_run_of_its_realm,
-    waits_below_a_run_are_those_of_all_its_descendants,
+    query_for_waits_below_a_run_returns_only_waits_of_its_descendants,
 );
 
 fn call(n: u32) -> CallId {
@@ -115,7 +115,7 @@ async fn effect_is_resolved_once_and_undone_only_by_a_run_of_its_realm(db: TestD
     assert_eq!(store.runs(&there).effects(Owners::All, &EffectQuery::default()).await.unwrap().items, []);
 }
 
-async fn waits_below_a_run_are_those_of_all_its_descendants(db: TestDb) {
+async fn query_for_waits_below_a_run_returns_only_waits_of_its_descendants(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let running = RunningWriter::start(&store);
