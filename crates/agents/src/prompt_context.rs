@@ -59,7 +59,7 @@ struct Block {
 }
 
 impl Agents {
-    /// Returns the data that the prompt of an agent mentions or its configuration asks for.
+    /// Returns the data that the prompt or the configuration of an agent refers to.
     pub(super) async fn prompt_context(&self, request: PromptRequest<'_>) -> Result<PromptContext, StartError> {
         let PromptRequest { agent, tools, realm, message, mut context } = request;
         let mentioned: Vec<&str> = agent.prompt.variables().collect();
@@ -99,7 +99,8 @@ impl Agents {
         Ok(PromptContext { variables: context, appended, warnings })
     }
 
-    /// Adds the data that the configuration of an agentic tool asks for and its prompt does not mention.
+    /// Adds the data that the configuration of an agentic tool refers to, unless the prompt of the tool already
+    /// contains it.
     async fn add_configured(
         &self,
         blocks: &mut Vec<Block>,

@@ -271,7 +271,7 @@ impl RunOriginView {
 pub struct ApprovalView {
     /// The run of the call.
     pub run_id: String,
-    /// The run that started the run of the call.
+    /// The parent run of the run that requested the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<String>,
     /// The first run of the chain of parents.

@@ -14,7 +14,7 @@ use crate::Unavailable;
 use crate::agent::CompiledAgent;
 use crate::catalog::Catalog;
 
-/// The maximum number of tool calls that the model of an agentic tool may choose.
+/// The maximum number of tool calls that the model of an agentic tool may request in one run.
 const MAX_TOOL_CALLS: u32 = 50;
 
 impl Catalog {

@@ -126,7 +126,8 @@ impl Agents {
         agent.ok_or_else(no_model)
     }
 
-    /// Calls the model once with the first request of a draft. The policy of the run allows no tool, so none is executed.
+    /// Calls the model once with the first request of a draft. The policy of the run allows no tool, so the run
+    /// executes no tool.
     async fn first_reply(&self, mut draft: Box<RunDraft>) -> Result<PromptReply, StartError> {
         let spec = &mut draft.start.spec;
         if let Some(PlanSpec { schema, .. }) = spec.plan.take().as_deref() {

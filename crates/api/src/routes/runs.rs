@@ -277,7 +277,8 @@ impl DecisionBody {
         Ok(runs.decide(session, run, call_id, decision, reason).await?)
     }
 
-    /// Returns the decision, and the reason for an approval or an edit. A denial contains its reason.
+    /// Returns the decision and the reason for an approval or an edit. The reason for a denial is a part of the
+    /// decision.
     fn decision(self, place: &str) -> Result<(Decision, Option<String>), Problem> {
         let invalid = |field: &str, rule: &str| Problem::invalid(&format!("{place}/{field}"), rule);
         match (self.decision.as_str(), self.input, self.reason) {

@@ -1,4 +1,5 @@
-//! Wire views of the executions of agentic tools. All of them are views of the run's journal. Personal data is masked.
+//! Wire views of the executions of agentic tools. All of them are computed from the journal of the run. Personal data
+//! is masked.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ pub enum ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// The status of the execution for the status of its run.
+    /// Converts the status of a run to the status of the execution.
     pub(crate) fn of(status: RunStatus) -> Self {
         match status {
             RunStatus::Completed | RunStatus::MaxIterations => Self::Success,

@@ -290,7 +290,7 @@ pub(super) async fn find_tool(
     Err(Problem::invalid("/tool", detail))
 }
 
-/// Returns the statuses of runs for a status of executions.
+/// Returns the run statuses that correspond to an execution status. The list is empty if `status` is `None`.
 pub(super) fn run_statuses(status: Option<&str>) -> Result<Vec<RunStatus>, Problem> {
     let Some(text) = status else { return Ok(Vec::new()) };
     let wanted: Result<ExecutionStatus, _> = serde_json::from_value(json!(text));

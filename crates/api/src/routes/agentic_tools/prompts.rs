@@ -21,7 +21,7 @@ use crate::problem::{Code, Problem};
 use crate::state::AppState;
 use crate::views::PageView;
 
-/// The number of revisions that one request reads while it searches for changes of the prompt.
+/// The number of revisions that are read from the store at a time to find changes of the prompt.
 const REVISIONS_PER_PAGE: u32 = 100;
 
 /// A sample call for a prompt.
@@ -119,7 +119,7 @@ impl From<PromptPreview> for PromptTestView {
     }
 }
 
-/// Shows the first request to the model for a sample input, and with `callModel` the reply.
+/// Shows the first request to the model for a sample input. With `callModel`, also shows the reply.
 #[utoipa::path(post, path = "/api/v1/agentic-tools/{ref}/test-prompt", tag = TAG, operation_id = "testAgenticToolPrompt",
     request_body = PromptTestBody, params(("ref" = String, Path)),
     responses((status = 200, body = PromptTestView)))]
@@ -229,7 +229,7 @@ pub(super) async fn regenerate(
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptVersionView {
-    /// The revision of the tool that changed the prompt.
+    /// The revision in which the prompt was changed.
     pub revision: i64,
     /// The prompt. If the author wrote none, the generated prompt.
     pub system_prompt: String,

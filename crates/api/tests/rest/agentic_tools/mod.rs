@@ -95,7 +95,7 @@ pub(crate) fn purposes(execution: &Value) -> Vec<&str> {
     execution["llmCalls"].as_array().unwrap().iter().map(|call| call["purpose"].as_str().unwrap()).collect()
 }
 
-/// The kinds of the steps of an invocation's trace: the purpose of a model call or the name of a tool.
+/// Returns one word for each step of an invocation's trace: the purpose of a model call, or the name of a tool.
 pub(crate) fn trace(invocation: &Value) -> Vec<&str> {
     let steps = invocation["meta"]["trace"]["steps"].as_array().unwrap();
     steps.iter().map(|step| step.get("purpose").or_else(|| step.get("action")).unwrap().as_str().unwrap()).collect()
