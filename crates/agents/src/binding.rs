@@ -97,8 +97,8 @@ impl Agents {
                     VersionedRef::parse(implementation).is_some_and(|found| found.name.eq_ignore_ascii_case(tool))
                 };
                 if !bound.iter().all(same) {
-                    // Replacing a tool by another tool requires the permission to write the agent. Another version of
-                    // the same tool only requires the permission to run the agent.
+                    // Replacing a tool by another tool requires the permission to write the agent. Using another
+                    // version of the same tool requires only the permission to run the agent.
                     let name = context.agent.document.meta.ref_name.as_str();
                     self.0.access.require(session, Action::Write, Resource::Agent { name })?;
                 }

@@ -99,8 +99,8 @@ impl Conversations {
         mut query: ConversationQuery,
     ) -> Result<ConversationQuery, ConversationError> {
         if all {
-            // No principal has the id 0. Only a session that may read all conversations may read a conversation with
-            // this owner.
+            // No principal has the id 0. So only a session that may read the conversations of every owner passes this
+            // check.
             let unowned = Resource::Conversation { owner: PrincipalId::from_bits(0) };
             self.access.require(session, Action::Read, unowned)?;
         } else {
@@ -226,8 +226,8 @@ fn call_without_envelope(call: &TurnCall, result: Option<&(String, bool)>) -> To
             entry.invocation.error_message = Some(content.clone());
         }
         Some((content, false)) => {
-            // The text is the output as JSON. It is not valid JSON if the output was truncated or a note was added to
-            // it.
+            // Normally, the text is the output as JSON. If the output was truncated or a note was added, the text is
+            // not valid JSON and becomes a string.
             let output = serde_json::from_str(content).unwrap_or_else(|_| Value::String(content.clone()));
             entry.invocation.status = Some(InvocationStatus::Success);
             entry.call.was_executed = true;

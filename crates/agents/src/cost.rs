@@ -96,7 +96,7 @@ struct AgentFacts {
 enum ToolPriceBound {
     /// In US dollars.
     PerCall(f64),
-    /// The price of a tool depends on its response.
+    /// Not known, because the price of at least one tool depends on its response.
     Unknown,
 }
 
@@ -261,8 +261,8 @@ fn estimate(own: &AgentFacts, facts: &Facts) -> CostEstimate {
     }
 }
 
-/// Returns the bound of each delegate of `agent`, which itself runs at `depth`. `None` means that the delegate cannot
-/// run.
+/// Returns the bound of each delegate of `agent`. `depth` is the delegation depth of `agent` itself. `None` means that
+/// the delegate cannot run.
 fn delegate_bounds(
     agent: &AgentFacts,
     facts: &Facts,
@@ -357,8 +357,8 @@ fn worst_tool_call(agent: &AgentFacts, delegates: &[Option<Bound>], of: impl Fn(
     Some(agent.tool_price.usd()?.max(highest(delegates, of)?))
 }
 
-/// The highest cost after the last check of a limit: one model call, or all calls to tools and delegates that run at
-/// the same time.
+/// The highest cost that a run can add after the last check of a limit: the cost of one model call, or of all calls to
+/// tools and delegates that run at the same time.
 fn excess(
     call: Option<f64>,
     delegates: &[Option<Bound>],
@@ -380,7 +380,8 @@ fn highest(delegates: &[Option<Bound>], of: impl Fn(&Bound) -> Option<f64>) -> O
     delegates.iter().flatten().map(of).try_fold(0.0, |most: f64, one| Some(most.max(one?)))
 }
 
-/// Whether all prices are known. A model without a price counts as free, so a limit on cost does not stop it.
+/// Whether all prices are known. During a run, the calls to a model without a price count as free, so a limit on cost
+/// does not stop the run.
 fn prices_known(agent: &AgentFacts, delegates: &[Option<Bound>]) -> bool {
     token_usd(agent, delegates).is_some()
 }
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn worst_case_is_the_lowest_bound() {
+    fn worst_case_cost_is_the_lowest_of_the_costs_that_the_limits_allow() {
         let none = Facts::new();
         assert_eq!(worst(&agent(), &none), (Some(0.3), Some("maxIterations")));
         let limited = AgentFacts { max_cost_usd: Some(0.1), ..agent() };

@@ -1,5 +1,5 @@
-//! Executes calls that start a run: to another agent, or to an agentic tool. The child run gets a share of the parent
-//! run's remaining budget.
+//! Executes calls to agents and to agentic tools. Each of these calls starts a run. The child run gets a share of the
+//! parent run's remaining budget.
 
 use std::sync::{Arc, OnceLock, Weak};
 

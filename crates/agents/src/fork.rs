@@ -159,7 +159,7 @@ impl Agents {
         self.check_not_blocked(session, &subject, &entries).await?;
         if changes.prompt.is_some() || changes.model.is_some() || changes.result.is_some() {
             // The agent may act with the permissions of another principal. So only a principal that may write the agent
-            // may change its prompt or its model, or replace the output of a tool.
+            // may change the prompt or the model, or replace the output of a tool.
             let resource = Resource::Agent { name: agent.document.meta.ref_name.as_str() };
             self.0.access.require(session, Action::Write, resource).map_err(StartError::from)?;
         }

@@ -198,7 +198,7 @@ impl Agents {
         self.check_may_run(session, &agent)?;
         self.check_may_replay(session, &agent, &recorded_run)?;
         if prompt.is_some() || model.is_some() {
-            // Only a principal that may write the agent may change its prompt or model.
+            // Only a principal that may write the agent may change the prompt or the model.
             self.check_may_change(session, &agent)?;
         }
         self.check_capacity()?;

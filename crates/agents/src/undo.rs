@@ -232,7 +232,8 @@ impl Agents {
         undo: &mut UndoPreview,
     ) -> Result<(), UndoError> {
         let (run, call_id) = (start.spec.run, envelope.call_id.clone());
-        // If another implementation executed the call, the compensating tool of that implementation is used.
+        // If the run used a library that replaced the tool, the compensating tool of the implementation in the library
+        // is used.
         let bound = start.bindings.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&envelope.name));
         let bound = bound.and_then(|(_, implementation)| VersionedRef::parse(implementation));
         let name = bound.as_ref().map_or(envelope.name.as_str(), |bound| bound.name);

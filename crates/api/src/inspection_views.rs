@@ -90,9 +90,10 @@ pub struct RunStateView {
     /// The reason for the status, as a stable identifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The number of messages that the model has seen or sees next.
+    /// The number of all messages in the conversation with the model.
     pub message_count: u64,
-    /// The index of the first of the returned messages, from 0. If it is not 0, `beforeMessage` returns earlier ones.
+    /// The index of the first of the returned messages, from 0. If it is not 0, a request with `beforeMessage` returns
+    /// earlier messages.
     pub first_message: u64,
     /// The messages, oldest first.
     pub messages: Vec<MessageView>,

@@ -91,7 +91,7 @@ fn definition_query(
     Ok(DefinitionQuery { filters, matching: None, source: None, apply_set: None, sort, limit, cursor })
 }
 
-/// Parses the query parameter of a list request. The query cannot contain variables. Returns `None` if the query is
+/// Parses the parameter `query` of a list request. The query cannot contain variables. Returns `None` if the query is
 /// absent or empty.
 pub(crate) fn parse_filter(text: Option<&str>) -> Result<Option<Filter>, Problem> {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };

@@ -206,7 +206,7 @@ impl Problem {
         self.with_issues([DefinitionIssue { path: path.to_owned(), message: message.into() }])
     }
 
-    /// Adds an invalid field with the position in its text.
+    /// Adds an invalid field, with the position of the error in the text of the field.
     pub(crate) fn with_span(mut self, path: &str, message: impl Into<String>, span: TextSpan) -> Self {
         let TextSpan { line, column, start, end } = span;
         self.errors.push(FieldError {

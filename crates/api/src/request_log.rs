@@ -1,5 +1,5 @@
-//! A layer that gives an id and a correlation id to each request that has none, logs one line per request, and converts
-//! panics of handlers to responses.
+//! A layer that adds the request id and the correlation id that a request lacks, logs one line per request, and
+//! converts panics of handlers to responses.
 //!
 //! Both ids are in the response. All log lines of the request contain the request id. The log line about the request
 //! and the log lines of its runs contain the correlation id. The tracing span contains only the request id, because a

@@ -46,7 +46,8 @@ pub struct AgentResponseView {
     pub pins: Pins,
     /// The actions that the client has to perform.
     pub client_actions: Vec<ClientActionView>,
-    /// The calls that wait for approval, of this run and of its child runs. Decide each under its own `runId`.
+    /// The calls that wait for approval, of this run and of its child runs. To decide one of them, use the `runId` of
+    /// its entry.
     pub approvals: Vec<ApprovalView>,
     /// The child runs that wait for an approval or a client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -270,7 +271,7 @@ impl RunOriginView {
 pub struct ApprovalView {
     /// The run of the call.
     pub run_id: String,
-    /// The run that started the run of the call.
+    /// The parent run of the run that requested the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<String>,
     /// The first run of the chain of parents.

@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn count_is_exact_however_the_document_is_divided(value in values(), pretty: bool, size in 1_usize..9) {
+        fn node_count_does_not_depend_on_how_the_document_is_split(value in values(), pretty: bool, size in 1_usize..9) {
             let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
             let mut counter = NodeCounter::default();
             for part in text.as_bytes().chunks(size) {

@@ -11,7 +11,7 @@
 //! - [`run`] performs an operation that calls [`charge`]: on the current thread if the operation is short, otherwise on
 //!   a thread for blocking work. The work stops when its future is dropped. [`run_sized`] is for operations that do not
 //!   count their work.
-//! - [`Shares`] limits how much of a resource one owner holds at once, such as the workers that run its code.
+//! - [`Shares`] limits how much of a resource, such as the workers that run code, one owner holds at once.
 
 mod json;
 mod meter;

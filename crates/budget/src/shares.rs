@@ -1,4 +1,4 @@
-//! Divides a limited resource among its owners.
+//! Limits how many units of a resource each owner holds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -63,7 +63,7 @@ pub struct ModelInfo {
 pub struct ModelPrice {
     /// The price.
     pub price: Price,
-    /// Who set the price. `None` for a free model of this server.
+    /// Who set the price. `None` for a scripted model, which is free.
     pub source: Option<PriceSource>,
     /// The date of the price, if it is known.
     pub as_of: Option<String>,
@@ -75,7 +75,7 @@ pub struct ModelRegistry(Arc<Inner>);
 
 struct Inner {
     models: ModelFactory,
-    /// The factories of the realms that have their own prices, by realm name.
+    /// The model factories of the realms that have their own prices. The key is the name of the realm.
     realm_models: BTreeMap<String, ModelFactory>,
     defaults: ModelDefaults,
     egress: EgressPolicy,

@@ -327,7 +327,7 @@ impl<'a> Walk<'a> {
         self.add_node(ReachNode::new(id.clone(), kind, name)).then_some(id)
     }
 
-    /// Adds a node if it is new. Returns whether the graph contains it.
+    /// Adds a node if it is new. Returns false if the graph is full and does not contain the node.
     fn add_node(&mut self, node: ReachNode) -> bool {
         if self.seen.contains(&node.id) {
             return true;

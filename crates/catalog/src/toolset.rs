@@ -194,7 +194,7 @@ pub(crate) enum SelectedBy {
 }
 
 impl SelectedBy {
-    /// Returns the name of this way of selection.
+    /// Returns the name of the variant, such as `category`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             SelectedBy::Name => "name",

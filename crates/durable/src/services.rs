@@ -70,7 +70,7 @@ fn wake_later<'ctx>(ctx: &impl ContextClient<'ctx>, run: RunId, plan: &TaskPlan)
     }
 }
 
-/// The tasks that one invocation executes first.
+/// The input of an invocation: a run, and the tasks to execute first.
 #[derive(Serialize, Deserialize)]
 struct TaskBatch {
     run: RunId,
@@ -109,7 +109,7 @@ impl TaskService {
     }
 }
 
-/// The name that Restate's user interface shows: the name of the first task, and the number of the others.
+/// The name that Restate's user interface shows: the name of the first task, and the number of the other tasks.
 fn batch_name(tasks: &[Task]) -> String {
     match tasks {
         [] => String::new(),

@@ -83,7 +83,8 @@ pub struct Options {
     pub scheduler: Option<Arc<dyn TaskScheduler>>,
     /// Backends for tool types that the engine does not implement.
     pub backends: Vec<(ToolType, Arc<dyn Backend>)>,
-    /// The optional features of the program, in addition to those of this crate. Only for the status of the server.
+    /// The optional features of the program, in addition to those of this crate. Only the status of the server shows
+    /// them.
     pub features: Vec<&'static str>,
     /// The clock of all services.
     pub clock: Arc<dyn Clock>,

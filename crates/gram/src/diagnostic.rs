@@ -35,7 +35,7 @@ pub enum DiagnosticCode {
     TooLarge,
     /// Brackets nest deeper than [`crate::MAX_NESTING`].
     TooDeep,
-    /// The text has more errors than the diagnostics list.
+    /// The text has more errors than the maximum number of reported errors.
     TooManyErrors,
     /// A character that cannot start a token.
     UnknownCharacter,

@@ -52,7 +52,7 @@ pub struct ToolInvocation {
     pub error_message: Option<String>,
 }
 
-/// A call in the format for clients that execute a part of it, with the payload that the server prepared.
+/// A call in the format for clients that execute a part of the call, with the payload that the server prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -81,7 +81,7 @@ pub struct AgentToolCall {
 pub enum ToolResultStatus {
     /// The call succeeded.
     Success,
-    /// The call failed for a reason that no other status names.
+    /// The call failed, and no other status applies.
     Error,
     /// The tool did not respond in time.
     Timeout,
@@ -125,7 +125,7 @@ pub struct ToolCallEntry {
     pub call: AgentToolCall,
 }
 
-/// The response of an agent: the answer, the calls, the consumption and the status.
+/// The response of an agent: the answer, the calls, the consumed resources and the status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

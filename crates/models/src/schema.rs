@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn lowered_root_is_an_object_without_combinators() {
+    fn schema_without_properties_becomes_an_empty_object_schema() {
         let empty = json!({"type": "object", "properties": {}});
         for schema in [json!({}), json!(true), json!(null), json!({"type": ["object", "null"]}), json!({"not": {}})] {
             assert_eq!(full(schema.clone()), empty, "{schema}");

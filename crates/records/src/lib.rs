@@ -318,7 +318,7 @@ impl Records {
     }
 
     /// Checks the policies for a type. Generated tools need this check for related types, because the permission to
-    /// call a generated tool covers only its own type.
+    /// call a generated tool covers only the type that the tool was generated for.
     fn require_permission(
         &self,
         session: &Session,

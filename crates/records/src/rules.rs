@@ -60,8 +60,8 @@ impl RecordRule {
         Filter::all(&self.filters)
     }
 
-    /// Returns whether a query on `field` could reveal a hidden field: the field is hidden, or is inside a hidden
-    /// field, or contains one.
+    /// Returns whether a query on `field` could reveal a hidden field: `field` is hidden, is inside a hidden field, or
+    /// contains a hidden field.
     pub(super) fn hides(&self, field: &str) -> bool {
         let within = |outer: &str, inner: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_hides_a_hidden_field_and_its_parents_and_children() {
+    fn rule_that_hides_a_field_also_hides_its_parents_and_children() {
         let rule = hiding(&["price.cost"]);
         for (field, hidden) in
             [("price", true), ("price.cost", true), ("price.cost.net", true), ("price.net", false), ("pri", false)]

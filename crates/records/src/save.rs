@@ -145,8 +145,8 @@ impl Records {
         let entity_type = self.permitted_type(session, entity_type, RecordAction::Write).await?;
         let incoming = IncomingRecord::parse(&entity_type, fields)?;
         let context = self.write_context(session, &entity_type).await?;
-        // Without an expected version, the change applies to any stored version. So a conflict with another writer is
-        // retried.
+        // Without an expected version, the change applies to any stored version. So the change is tried again after a
+        // conflict with another writer.
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.stored_record(&context, &incoming).await?;
             let created = current.is_none();

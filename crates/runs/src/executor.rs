@@ -50,7 +50,7 @@ pub struct RunExecutor {
     pub cx: Arc<CallContext>,
     /// The schemas that the replies of the model must match.
     pub answers: AnswerSchemas,
-    /// The prepared call of a direct call that was prepared before its run started.
+    /// For a direct call: the call as it was prepared before the run started.
     pub prepared: Mutex<Option<Preparation>>,
 }
 

@@ -13,7 +13,7 @@ use toolwright_types::{Message, RealmId, Timestamp};
 
 use super::registry::RunHandle;
 
-/// How often a run checks the children that it waits for, in microseconds.
+/// The interval at which a run checks the child runs that it waits for, in microseconds.
 pub(super) const CHILD_CHECK_INTERVAL_US: i64 = 60_000_000;
 
 /// When an entry must be committed.

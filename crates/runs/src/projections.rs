@@ -1,5 +1,6 @@
 //! Computes the rows that are stored in the transaction of a journal entry, so that lists across runs need not read
-//! journals. The rows follow from the entries: the machine before an event and the event determine them.
+//! journals. The rows follow from the entries: the event and the state of the machine before the event determine the
+//! rows.
 
 use serde_json::Value;
 use toolwright_catalog::VersionedRef;

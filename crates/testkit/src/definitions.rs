@@ -34,7 +34,7 @@ pub struct Secret {
 pub struct DemoDefinition {
     /// The kind of resource.
     pub kind: DefinitionKind,
-    /// The body of the request that creates it.
+    /// The body of the request that creates the definition.
     pub body: Value,
 }
 

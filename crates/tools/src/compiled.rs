@@ -36,7 +36,7 @@ pub struct CompiledTool {
     pub(crate) message_mapping: Option<Mapping>,
     pub(crate) resource_key: Option<Template>,
     pub(crate) price: Option<CompiledPrice>,
-    /// The body template of a function or client tool, which renders its arguments.
+    /// The template that renders the arguments of a function or client tool.
     pub(crate) arguments: Option<ValueTemplate>,
     /// Whether the server runs the function or the code of a client tool to prepare the payload.
     pub(crate) has_preflight: bool,

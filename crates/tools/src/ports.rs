@@ -103,9 +103,9 @@ pub trait SecretResolver: Send + Sync {
 pub struct SecretRevision {
     /// The secret's id.
     pub id: String,
-    /// The scope it was found in: `user`, `realm` or `org`.
+    /// The scope in which the secret was found: `user`, `realm` or `org`.
     pub scope: &'static str,
-    /// Its revision.
+    /// The revision of the secret.
     pub revision: i64,
 }
 

@@ -162,7 +162,7 @@ fn input_schemas_are_derived_from_gram_files_and_signatures() {
 }
 
 #[test]
-fn gram_apply_writes_a_file_once_and_reports_conflicts() {
+fn second_gram_apply_of_a_file_changes_nothing_and_conflicts_are_reported() {
     let server = Server::start();
     let folder = Folder::new(&[("clerk.gram", CLERK), ("bad.gram", "[a:Agent {model: \"m\"}]")]);
     let file = |name: &str| folder.path(name).to_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! The result of an agentic tool's run, as the result of the call.
+//! Converts the result of an agentic tool's run to the result of the call that started the run.
 
 use serde_json::{Map, Value, json};
 use toolwright_machine::{AgentRun, Ending};
@@ -47,7 +47,7 @@ pub fn agentic_result(snapshot: &RunSnapshot) -> Option<AgenticResult> {
     Some(AgenticResult { output, warnings })
 }
 
-/// Returns the result of a run that has ended, as the result of the call.
+/// Converts the result of a run that has ended to the result of the call that started the run.
 pub(crate) fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
     let run = &snapshot.run;
     let (cost_usd, child_run) = (Some(run.resource_usage().cost_usd), Some(Box::new(child_run(run))));

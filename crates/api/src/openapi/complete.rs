@@ -74,8 +74,8 @@ fn describe_event_stream(operation: &mut Value) {
     });
 }
 
-/// Moves the tag of each variant of an enum into the schema of the variant, because generators need a name for each
-/// variant. utoipa writes a variant as `allOf` of a named schema and an object with the tag.
+/// Moves the tag of each enum variant into the schema of the variant, because generators need a name for each variant.
+/// utoipa writes a variant as `allOf` of a named schema and an object with the tag.
 fn tag_variants(document: &mut Value) {
     let schemas = document.pointer(SCHEMAS).cloned().unwrap_or_default();
     let mut tagged = Map::new();
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flattened_object_rejects_unknown_fields_only_if_all_its_named_parts_reject_them() {
+    fn flattened_object_rejects_unknown_fields_only_if_all_referenced_parts_do() {
         let kind = json!({ "type": "object", "required": ["kind"], "properties": { "kind": { "type": "string" } } });
         let part = |name: &str| json!({ "$ref": format!("{REF_PREFIX}{name}") });
         let object = |name: &str| json!({ "type": "object", "required": [name], "properties": { name: {} } });

@@ -45,7 +45,7 @@ pub(crate) struct ApprovalListParams {
     since: Option<String>,
     /// The time before which the approval was requested or decided.
     before: Option<String>,
-    /// `true`: each approval that waits has `lastApproved`.
+    /// `true`: adds `lastApproved` to each approval that waits.
     compare: Option<bool>,
     /// The page size, from 1 to 100. Default: 20.
     limit: Option<u32>,
@@ -167,7 +167,8 @@ impl ApprovalList<'_> {
     }
 }
 
-/// Adds the last approved call of the same agent to the same tool. Costs one query for each pair of agent and tool.
+/// Adds to each approval the last approved call that the same agent made to the same tool. Costs one query for each
+/// pair of agent and tool.
 async fn add_last_approved(runs: &Runs, session: &Session, approvals: &mut [ApprovalView]) -> Result<(), Problem> {
     let mut known: HashMap<(String, String), Option<ApprovedCallView>> = HashMap::new();
     for approval in approvals {

@@ -245,7 +245,7 @@ pub(crate) struct EffectUndoBody {
     dry_run: bool,
 }
 
-/// Undoes one effect of a run that has ended: a durable run calls the `compensateToolRef` of the tool.
+/// Undoes one effect of a run that has ended: a new durable run calls the tool that `compensateToolRef` names.
 #[utoipa::path(post, path = "/api/v1/ai/effects/{id}/undo", tag = TAG, operation_id = "undoEffect", request_body = EffectUndoBody,
     params(("id" = String, Path)),
     responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the run that undoes it"))),

@@ -363,7 +363,7 @@ pub(crate) async fn diff(
     }))
 }
 
-/// The outcome of a run without timestamps. The journal is replayed a page at a time.
+/// Returns the outcome of a run, without its timestamps. The journal is replayed a page at a time.
 async fn outcome(runs: &Runs, session: &Session, run: RunId) -> Result<Value, Problem> {
     let state = runs.state_at(session, run, None).await?;
     let mut outcome = serde_json::to_value(RunOutcome::from_run(&state.run)).unwrap_or_default();

@@ -92,8 +92,8 @@ impl Exchange {
     }
 }
 
-/// Replaces the other names of `callId`. The server accepts them from clients that follow other conventions, but the
-/// document has only `callId`.
+/// Replaces the aliases of `callId` by `callId`. The server accepts the aliases from clients that follow other
+/// conventions, but the document has only `callId`.
 fn replace_aliases(value: &mut Value) {
     match value {
         Value::Object(fields) => {

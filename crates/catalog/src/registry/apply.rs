@@ -26,7 +26,7 @@ pub struct ApplyOptions {
     pub overwrite: bool,
 }
 
-/// The result of applying a definition. In a dry run, the result that it would have.
+/// The result of applying a definition. In a dry run, the result that an actual application would have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyOutcome {
     /// The definition is new.

@@ -1,5 +1,6 @@
-//! JSONPath (RFC 9535) selectors. Literal patterns are compiled when a selector is parsed. Each visited node is charged
-//! to the step limit of the current operation (`toolwright_budget`), so a short selector cannot take very long.
+//! JSONPath (RFC 9535) selectors. A regular expression that is written as a literal is compiled when the selector is
+//! parsed. Each visited node is charged to the step limit of the current operation (`toolwright_budget`), so a short
+//! selector cannot take very long.
 
 mod parse;
 mod query;
@@ -170,7 +171,7 @@ enum Operand {
     Node(Query),
     Length(Box<Operand>),
     Count(Query),
-    /// The node of a query that selects exactly one node; no value for any other number of nodes.
+    /// The function `value`: the node if the query selects exactly one node, otherwise no value.
     OnlyNode(Query),
 }
 

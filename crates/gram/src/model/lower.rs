@@ -275,7 +275,7 @@ fn array(node: Node) -> Result<Array, SpannedError> {
 }
 
 /// Converts a scalar node. In a type signature, the parser also accepts a map here, but only the items of `fields` may
-/// be maps. They are converted elsewhere, so a map is an error.
+/// be maps. The items of `fields` are converted elsewhere, so a map is an error in this function.
 fn plain_scalar(node: Node) -> Result<Scalar, SpannedError> {
     if node.kind() == NodeKind::Scalar { scalar(node) } else { Err(unexpected_collection(node)) }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Value;
 
-/// The label of a document with several patterns.
+/// The label of a document that does not consist of exactly one pattern.
 pub(crate) const ROOT: &str = "Gram.Root";
 
 /// The label of a path with several arrows.

@@ -1,4 +1,4 @@
-//! Tests that rewritten text has the changed meaning and keeps its layout and comments.
+//! Tests that a rewrite makes exactly the requested changes and preserves layout and comments.
 
 use proptest::prelude::*;
 

@@ -21,7 +21,8 @@ pub enum Effect {
         /// The request.
         request: Box<ModelRequest>,
     },
-    /// Prepare every call of a reply; answered by `prepared` with the same iteration, in the same order.
+    /// Prepare every call of a reply; answered by `prepared` with the same iteration and with one result per call, in
+    /// call order.
     PrepareCalls {
         /// The iteration whose reply requested the calls.
         iteration: u32,

@@ -56,8 +56,8 @@ pub enum EventKind {
         /// The result.
         call: PreparedCall,
     },
-    /// A call that may have side effects is about to be executed. If no later event contains its outcome, it is unknown
-    /// whether the call was executed.
+    /// A call that may have side effects is about to be executed. If no later event contains the outcome of the call,
+    /// it is unknown whether the call was executed.
     Intended {
         /// The call.
         call_id: CallId,
@@ -106,7 +106,7 @@ pub enum EventKind {
         /// The call.
         call_id: CallId,
     },
-    /// The server's part of a call is done and the client must complete it.
+    /// The server's part of a call is done and the client must complete the call.
     HandedToClient {
         /// The payload for the client.
         prepared_payload: Value,

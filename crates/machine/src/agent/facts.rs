@@ -73,7 +73,7 @@ pub struct CallFacts {
 }
 
 impl CallFacts {
-    /// Creates the facts of a tool that runs on this server. All other fields have their defaults.
+    /// Creates the facts of a call to a tool that runs on this server. All other fields have their defaults.
     pub fn new(name: &str, version: &str, definition_hash: &str, effects: SideEffects) -> Self {
         Self {
             name: name.to_owned(),

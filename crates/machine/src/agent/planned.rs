@@ -277,7 +277,7 @@ pub(super) fn set_partial_response(run: &mut AgentRun, ending: &Ending) {
     }
 }
 
-/// Marks text as data, so that a model does not take it for instructions. The text cannot close the fence.
+/// Marks text as data, so that a model does not take it for instructions. A closing tag in the text is escaped.
 pub fn fenced(name: &str, text: &str) -> String {
     let safe = text.replace("</data", "<\\/data");
     format!("<data name=\"{name}\">\n{safe}\n</data>")

@@ -26,7 +26,8 @@ pub struct PlannedStep {
     /// A condition. If it is false, the step is skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// A list. The tool is called once for each of its items, which the parameters read as `item`.
+    /// The expression of a list. The tool is called once for each item of the list; the parameters read the item as
+    /// `item`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<String>,
     /// How to read the next page of a list.

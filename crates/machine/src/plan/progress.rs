@@ -80,7 +80,7 @@ impl PlanProgress {
         &self.results
     }
 
-    /// Returns the calls that come next. Steps whose condition is false and lists without items need no call.
+    /// Returns the calls that come next. A step needs no call if its condition is false or if its list has no items.
     pub fn next_calls(&mut self, spec: &PlanSpec) -> Result<NextCalls, Box<StepFailure>> {
         while let Some(step) = self.plan.steps.get(self.position).cloned() {
             if self.current.is_none() {
@@ -121,7 +121,7 @@ impl PlanProgress {
         Ok(())
     }
 
-    /// Replaces the steps that were not executed by those of another plan. The results of finished steps remain.
+    /// Continues with another plan after the last finished step. The results of finished steps remain.
     pub fn replace_remaining(&mut self, plan: Plan) {
         let executed = self.reports.iter().filter(|report| report.status != StepStatus::Failed);
         let last = executed.map(|report| report.step).max().unwrap_or(0);

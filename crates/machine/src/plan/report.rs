@@ -136,7 +136,7 @@ fn describe(report: &StepReport) -> String {
     }
 }
 
-/// Returns the value, or the start of its text if it is too long.
+/// Returns the value, or the start of its JSON text if the text is too long.
 fn cut(value: &Value) -> Value {
     let text = value.to_string();
     if text.len() <= MAX_RESULT_BYTES {

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_may_be_expressions_and_definitions_are_renamed_by_step() {
+    fn plan_schema_allows_expressions_and_prefixes_definition_names_with_the_step() {
         let sequence = [1, 2].map(|step| SequenceStep { step, tool: format!("t{step}"), purpose: "p".into() });
         let stage = json!({
             "type": "object", "required": ["stage"], "additionalProperties": false,

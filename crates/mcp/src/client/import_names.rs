@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn imported_names_change_only_where_a_ref_name_requires_it() {
+    fn characters_that_a_ref_name_does_not_permit_are_replaced_in_imported_names() {
         for (prefix, name, expected) in [
             ("", "get-sum", "get-sum"),
             ("", "files/read.all", "files/read.all"),

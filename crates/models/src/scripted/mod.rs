@@ -1,7 +1,7 @@
 //! A rule-based replacement for a model, for tests and demonstrations without a network.
 //!
 //! A script is a list of rules. The first rule that matches the request determines the reply. The same request always
-//! gets the same reply, so a run with a scripted model can be replayed and forked like any other. See [`Script`] for
+//! gets the same reply, so a run with a scripted model can be replayed and forked like any other run. See [`Script`] for
 //! the format.
 
 mod context;

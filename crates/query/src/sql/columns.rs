@@ -16,7 +16,8 @@ pub(super) const ID: &str = "id";
 
 /// The maximum length of a name, in bytes. Postgres allows 63 bytes, and SQLite has no limit.
 const MAX_IDENTIFIER: usize = 255;
-/// The number of fields that one function call adds to an object. Postgres accepts 100 arguments, SQLite 127.
+/// The maximum number of fields that one function call adds to an object. Each field takes two arguments. Postgres
+/// accepts 100 arguments, SQLite 127.
 const FIELDS_PER_CALL: usize = 48;
 
 /// The type of a column.

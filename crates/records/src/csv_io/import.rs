@@ -59,7 +59,7 @@ pub struct FailedRow {
 /// A parsed row.
 struct Row {
     line: u64,
-    /// The row as a record. It is created if no stored record has the same id.
+    /// The row as a record, which is created if no stored record has the same id.
     entity: IncomingRecord,
     /// The fields to set in the stored record that has the id of the row, and their values.
     cells: Vec<(Field, Value)>,

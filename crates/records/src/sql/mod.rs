@@ -142,8 +142,8 @@ impl SqlTables {
         let address = address::check_permitted(address, &self.0.access).await.map_err(unusable)?;
         let unsupported = || unusable("this build has no Postgres support".to_owned());
         let database = ExternalDatabase::new(&address, mode).ok_or_else(unsupported)?;
-        // A concurrent request may have opened the same database first. Its connections are kept, because they may be
-        // in use.
+        // A concurrent request may have opened the same database first. The connections of that request are kept,
+        // because they may be in use.
         Ok(self.0.databases.entry((secret_identity, mode)).or_insert(database).await.into_value())
     }
 

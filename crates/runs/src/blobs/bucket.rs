@@ -47,7 +47,8 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Creates the client of a bucket without a connection. `variable` returns the value of an environment variable.
+    /// Creates the client of a bucket. Does not connect to the bucket. `variable` returns the value of an environment
+    /// variable.
     pub(super) fn new(
         bucket: &str,
         prefix: Path,

@@ -58,7 +58,7 @@ impl BlobStore {
         Ok(Self(Arc::new(storage)))
     }
 
-    /// Checks that the storage answers. A folder always does.
+    /// Checks that the storage answers. A folder needs no check.
     pub async fn check(&self) -> Result<(), Unavailable> {
         match &*self.0 {
             Storage::Folder(_) => Ok(()),
@@ -95,7 +95,8 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
-/// The maximum length of a media type. A hash and the encoded media type together are a file name of at most 255 bytes.
+/// The maximum length of a media type. A file name consists of a hash and the encoded media type, and must not exceed
+/// 255 bytes.
 const MAX_CONTENT_TYPE_BYTES: usize = 100;
 /// The maximum size of all images in one model request, in bytes.
 const SHOWN_BYTES: usize = 15_000_000;

@@ -21,7 +21,7 @@ use crate::ports::DriverHost;
 impl Stepper {
     /// Executes tasks of a run and applies their outcomes. Returns when no task is in progress any more, with the tasks
     /// that follow. `invocation` identifies the request. The scheduler repeats the request until it gets a reply. So
-    /// other invocations can leave these tasks to this one.
+    /// other invocations can leave these tasks to this invocation.
     pub(crate) async fn execute(
         self: &Arc<Self>,
         host: &Arc<dyn DriverHost>,

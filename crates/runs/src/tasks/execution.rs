@@ -141,8 +141,8 @@ impl Stepper {
             }
         }
         if context.intended_at.is_some_and(|intended_at| is_too_late(intended_at, host.clock().now())) {
-            // Recovery assumes that a write starts soon after its intent. It is too late for that, so the task is
-            // deleted, and the run records a new intent.
+            // Recovery assumes that a write starts soon after its intent. Too much time has passed since the intent, so
+            // the task is deleted, and the run records a new intent.
             self.store.delete_task(task.run, &task.id()).await?;
             return Ok(Some(TaskEnd::Stored));
         }

@@ -5,12 +5,12 @@
 //!
 //! # No event is skipped
 //!
-//! A reader continues after the position of the last event that it has read. After that, no event may be added before
-//! this position. On SQLite all writes use one connection, and the sequence number is the order of the commits. On
-//! Postgres a transaction can get its sequence number first and commit last. There a position starts with the id of the
-//! transaction, and a reader stops before the oldest transaction that is still active: all transactions before it have
-//! ended, and later transactions have higher ids. Writers take no lock for this. A long transaction delays events, but
-//! loses none.
+//! A reader continues after the position of the last event that it has read. So an event that is added later must not
+//! have an earlier position. On SQLite all writes use one connection, and the sequence number is the order of the
+//! commits. On Postgres a transaction can get its sequence number first and commit last. There a position starts with
+//! the id of the transaction, and a reader stops before the oldest transaction that is still active: all transactions
+//! before it have ended, and later transactions have higher ids. Writers take no lock for this order. A long
+//! transaction delays events, but loses none.
 
 mod read;
 mod remove;
@@ -71,7 +71,7 @@ impl FromStr for EventPosition {
     }
 }
 
-/// The object of a change.
+/// The kind of the object that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// A run.
@@ -112,7 +112,7 @@ impl EventKind {
     }
 }
 
-/// What changed.
+/// How the object changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
     /// A run started.
@@ -175,7 +175,7 @@ pub struct Event {
     pub position: EventPosition,
     /// The time of the change.
     pub at: Timestamp,
-    /// What changed.
+    /// How the object changed.
     pub event_type: EventType,
     /// The kind of the object that changed.
     pub kind: EventKind,

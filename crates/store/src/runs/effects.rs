@@ -95,7 +95,7 @@ pub struct UndoneEffect {
     pub at: Timestamp,
 }
 
-/// The outcome that a principal set for a write whose outcome was unknown.
+/// The principal that set the outcome of a write whose outcome was unknown, with the time and a remark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     /// The name of the principal.
@@ -287,8 +287,8 @@ impl TryFrom<EffectRow> for EffectRecord {
     }
 }
 
-/// Inserts effects, or updates their outcomes. A call already has a row if its outcome was unknown and a person had to
-/// decide on it.
+/// Inserts effects, or updates their outcomes. A call already has a row if the outcome of its write was unknown and a
+/// person had to decide on the call.
 pub(crate) async fn upsert(tx: &mut Tx, effects: &[(RunId, &StoredEffect)]) -> Result<(), StoreError> {
     for effects in statement_chunks(effects, 13) {
         let mut sql = Sql::with_many_values(

@@ -52,7 +52,7 @@ impl CallFilter {
     }
 }
 
-/// Appends the columns `parent_id` and `root_id` of the run `r`. The root of a run without a parent is the run itself.
+/// Appends the columns `parent_id` and `root_id` of the run `r`. Both columns are null for a run without a parent.
 pub(super) fn push_ancestry(sql: &mut Sql) {
     sql.push(
         "r.parent_id, CASE WHEN r.parent_id IS NULL THEN NULL ELSE (

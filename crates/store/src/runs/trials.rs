@@ -14,7 +14,7 @@ pub struct TrialSummary {
     pub id: TrialId,
     /// The agent.
     pub agent: String,
-    /// The names of the compared libraries that have a run, sorted.
+    /// The names of the arms (compared variants) that have at least one run, sorted.
     pub arms: Vec<String>,
     /// The number of runs.
     pub runs: i64,

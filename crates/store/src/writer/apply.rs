@@ -9,8 +9,8 @@ use crate::events::write::RunEvents;
 use crate::runs::write::ApplyError;
 use crate::runs::{ServerId, checkpoints, decisions, effects, inbox, parts, servers, tasks, write as runs};
 
-/// Writes the whole write set. After an error the caller must roll the transaction back. Returns whether the write set
-/// can have events.
+/// Writes the whole write set. After an error the caller must roll the transaction back. Returns whether events may
+/// have been written.
 pub(super) async fn apply(
     tx: &mut Tx,
     write_set: &WriteSet<'_>,

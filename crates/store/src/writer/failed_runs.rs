@@ -30,8 +30,8 @@ impl FailedRuns {
         self.lock().errors.insert(run, error);
     }
 
-    /// Like [`FailedRuns::insert`], for a run whose failed change was its last one. Only the last [`MAX_ENDED_RUNS`] such
-    /// runs are remembered.
+    /// Like [`FailedRuns::insert`], for a run that the failed change would have ended. Only the last [`MAX_ENDED_RUNS`]
+    /// such runs are remembered.
     pub(super) fn insert_ended(&self, run: RunId, error: WriteError) {
         let mut failures = self.lock();
         failures.errors.insert(run, error);

@@ -27,8 +27,8 @@ impl CallMessages {
     }
 }
 
-/// Shortens messages to the maximum number and length. Call it after the redaction, because a shortened text could hide
-/// a part of a secret from the redactor.
+/// Drops the messages above the maximum number, and shortens the others to the maximum length. Call it after the
+/// redaction, because a shortened text could hide a part of a secret from the redactor.
 pub(super) fn limit(messages: &mut Vec<String>) {
     messages.truncate(MAX_MESSAGES);
     for message in messages {

@@ -18,14 +18,14 @@ use crate::http_client::CompiledProvider;
 pub struct Closure(BTreeMap<String, Option<Arc<CompiledTool>>>);
 
 impl Executor {
-    /// Returns the closure of a tool as it is defined now. `tool` itself is not looked up again.
+    /// Returns the closure of a tool according to the current definitions. `tool` itself is not looked up again.
     pub async fn closure(&self, realm: &RealmScope, tool: &Arc<CompiledTool>) -> Result<Closure, ToolError> {
         Closure::of(&self.ports, realm, tool).await
     }
 
-    /// Returns the fingerprint of the closure of a tool that was just prepared, or `None` if the tool refers to no other
-    /// definition. It is computed once for each compiled tool. Every change of a definition causes the tool to be
-    /// compiled again, so a prepared tool has the current fingerprint.
+    /// Returns the fingerprint of the closure of a tool that was just prepared, or `None` if the tool refers to no
+    /// other definition. The fingerprint is computed once for each compiled tool. Every change of a definition causes
+    /// the tool to be compiled again, so a prepared tool has the current fingerprint.
     pub async fn closure_fingerprint(
         &self,
         realm: &RealmScope,

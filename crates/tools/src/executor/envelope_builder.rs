@@ -195,7 +195,8 @@ impl EnvelopeBuilder {
         self.envelope
     }
 
-    /// Adds the names without a match to an error, because they are a likely cause. So a model can use a valid name.
+    /// Adds the texts about names without a match to an error, because such a name is a likely cause. The texts list
+    /// valid names, so that a model can correct the call.
     fn with_unknown_names(&self, mut error: ToolError) -> ToolError {
         if self.unknown_names.is_empty() {
             return error;
@@ -210,7 +211,8 @@ impl EnvelopeBuilder {
         self.envelope.output = hit.output;
         self.envelope.truncated = hit.truncated;
         self.envelope.attachments = hit.attachments;
-        // The cached warnings include those about the tool's lifecycle, which this envelope already has.
+        // The cached warnings include warnings about the tool's life cycle. This envelope already has them, so they are
+        // not added again.
         let warnings = &mut self.envelope.metadata.warnings;
         warnings.extend(hit.warnings.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
         self.envelope.metadata.messages = hit.messages;

@@ -1,7 +1,7 @@
 //! The executor: the only path from a call request to a result.
 //!
-//! [`Executor::prepare`] resolves and checks a call. Then a machine or a direct caller decides whether it is performed,
-//! and [`Executor::call`] performs it. Each step has its own module; this module defines their order.
+//! [`Executor::prepare`] resolves and checks a call. Then a machine or a direct caller decides whether the call is
+//! performed, and [`Executor::call`] performs it. Each step has its own module; this module defines their order.
 
 mod attempts;
 mod cache;
@@ -233,7 +233,7 @@ impl Executor {
         }
     }
 
-    /// Returns the envelope of an interrupted write, after a check has confirmed that it took effect.
+    /// Returns the envelope of an interrupted write, after a check has confirmed that the write took effect.
     pub fn confirm(&self, ready: ReadyCall, output: Value) -> ToolEnvelope {
         let ReadyCall { mut envelope_builder, tool, input, .. } = ready;
         if let Some(price) = &tool.price {
@@ -367,8 +367,8 @@ impl Executor {
         envelope
     }
 
-    /// Runs the tool's attempts, then its fallback if the definition has one for the failure. Maps and validates the
-    /// reply.
+    /// Runs the tool's attempts. If they fail and the definition has a fallback for the failure, calls the fallback.
+    /// Maps and validates the reply.
     async fn run_tool(
         &self,
         attempt: Attempt<'_>,
@@ -407,7 +407,7 @@ impl Executor {
 }
 
 impl Preparation {
-    /// Returns the same call under `name`, the name of the tool that the called tool replaces.
+    /// Returns the same call with `name` as its name. Used if the called tool replaces the tool `name`.
     pub fn with_name(self, name: &str) -> Self {
         match self {
             Preparation::Ready(mut ready) => {
@@ -448,7 +448,7 @@ impl ReadyCall {
         self.envelope_builder.name()
     }
 
-    /// Returns the names in the input that were resolved, by field.
+    /// Returns the names that were resolved in the input, by field.
     pub fn resolved_inputs(&self) -> &BTreeMap<String, ResolvedInput> {
         self.envelope_builder.resolved_inputs()
     }

@@ -100,8 +100,8 @@ impl CompiledTool {
 }
 
 /// Checks that a call requires no approval, and that it writes only if its parent writes. A nested call cannot request
-/// an approval; a fallback may use the approval of its parent. A write must not be added, because the decision to allow
-/// the parent's call considered only the parent's definition.
+/// an approval; a fallback may use the approval of its parent. If the parent only reads, its nested call must not
+/// write, because the decision to allow the parent's call considered only the parent's definition.
 fn check_effects(
     (tool, effects): (&CompiledTool, SideEffects),
     kind: NestedCallKind,

@@ -19,7 +19,7 @@ const MAX_NAMES: usize = 100;
 pub(super) struct Resolution {
     pub inputs: BTreeMap<String, ResolvedInput>,
     pub warnings: Vec<String>,
-    /// Texts about names without a match, for the error of a call that fails. Each lists the closest names.
+    /// Texts about names without a match, for the error of a call that fails. Each text lists the closest valid names.
     pub unknown_names: Vec<String>,
 }
 

@@ -158,7 +158,8 @@ fn list<'a>(fields: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item
     fields.get(keyword).and_then(Value::as_array).into_iter().flatten().take(MAX_BRANCHES)
 }
 
-/// Returns the shapes of `if` and `dependentSchemas`. Each shape unites both cases, because the condition is not known.
+/// Returns the shapes of `if` and `dependentSchemas`. The condition depends on the value, so each shape allows the
+/// values that are valid if the condition is true, and those that are valid if it is false.
 fn conditions(fields: &Map<String, Value>) -> Vec<Shape> {
     let mut shapes = Vec::new();
     if fields.contains_key("if") {
@@ -251,7 +252,8 @@ fn unite_shapes(mut first: Shape, second: Shape) -> Shape {
         };
         first.insert(kind, united);
     }
-    // Integers are numbers, so both groups become one. A keyword that only one of them has is dropped.
+    // Integers are numbers, so the group for integers is united with the group for numbers. A keyword that only one of
+    // the two groups has is dropped.
     if first.contains_key(&Kind::Number)
         && let Some(integer) = first.remove(&Kind::Integer)
         && let Some(number) = first.remove(&Kind::Number)

@@ -48,7 +48,7 @@ pub(super) fn in_parameter(name: &str, value: &str) -> Option<String> {
 }
 
 /// Whether an argument of a command is a credential: the value of a flag with a sensitive name, the key of a well-known
-/// service, or a URL with a password. `previous` is the argument before it.
+/// service, or a URL with a password. `previous` is the argument before `argument`.
 pub(super) fn is_argument(previous: Option<&str>, argument: &str) -> bool {
     let (flag, value) = match argument.split_once('=') {
         Some((flag, value)) if !flag.contains("://") => (Some(flag), value),

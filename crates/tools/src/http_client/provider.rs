@@ -29,7 +29,7 @@ pub struct CompiledProvider {
 }
 
 impl CompiledProvider {
-    /// Checks a configuration, or returns all of its problems.
+    /// Compiles a provider, or returns all problems of its configuration.
     pub fn compile(document: Document<ToolProviderConfig>) -> Result<Self, Issues> {
         let Document { meta, body: config } = document;
         let mut issues = Issues::default();

@@ -14,7 +14,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Returns the rules inside of a schema.
+    /// Returns the rules that apply inside of a schema with these `fields`.
     pub(super) fn enter(&self, fields: &Map<String, Value>) -> Self {
         let mut scope = self.clone();
         if let Some(dialect) = fields.get("$schema").and_then(Value::as_str) {

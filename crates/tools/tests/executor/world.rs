@@ -72,7 +72,7 @@ impl World {
         world
     }
 
-    /// Returns an executor over the same ports, with the functions of another library.
+    /// Returns an executor with the same ports and the functions of another library.
     pub(crate) fn executor_with(&self, library: Library) -> Executor {
         let ports = TestPorts {
             catalog: Arc::clone(&self.catalog),

@@ -32,7 +32,7 @@ const NAMED: [(&str, &str); 7] = [
     ("runs", RUNS),
     ("approvals", RUNS),
 ];
-/// The arguments of these commands that are names.
+/// The ids of the command-line arguments whose values are such names.
 const NAME_ARGUMENTS: [&str; 4] = ["reference", "references", "run", "other"];
 
 /// Arguments of `completions`.
@@ -58,7 +58,7 @@ pub(crate) fn print_script(args: &CompletionsArgs) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Adds the completion of names to the arguments that are names.
+/// Adds the completion of names to the arguments whose values are names.
 fn with_names(command: clap::Command) -> clap::Command {
     NAMED.into_iter().fold(command, |command, (noun, collection)| {
         command.mut_subcommand(noun, |noun| noun.mut_subcommands(|verb| with_names_of(verb, collection)))

@@ -8,9 +8,10 @@ use tokio::time::Instant;
 /// When idle connections are closed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
-    /// The time from the accept to the first complete request head.
+    /// The maximum time from the accept to the first complete request head.
     pub first_request: Duration,
-    /// The time without a request in progress, and the time in which a client reads nothing of a pending response.
+    /// The maximum time without a request in progress. Also the maximum time in which a client reads nothing of a
+    /// pending response.
     pub idle: Duration,
 }
 

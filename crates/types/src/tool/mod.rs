@@ -106,7 +106,7 @@ pub struct ToolDefinition {
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, ErrorSemantics>))]
     pub error_handling: BTreeMap<u16, ErrorSemantics>,
-    /// Retries after the first attempt; the provider's `maxRetries` if absent.
+    /// The number of retries after the first attempt; the provider's `maxRetries` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_retry_count: Option<u32>,
     /// How the delay between attempts grows.

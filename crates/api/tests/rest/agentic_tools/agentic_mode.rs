@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use super::{agentic, purposes, trace};
 use crate::harness::Server;
 
-crate::on_both_databases!(model_selects_tools_reviews_results_and_completes);
+crate::on_both_databases!(model_selects_tools_then_reviews_results_and_completes);
 crate::on_sqlite!(
     tool_outside_of_the_allocation_is_refused_and_the_model_recovers,
     failed_call_is_followed_by_error_recovery,
     priorities_of_tools_are_hints_in_the_prompt,
-    empty_or_unusable_allocation_is_explained,
-    agentic_tool_is_called_by_an_agent_and_its_cost_and_tokens_count,
+    call_fails_with_a_reason_if_no_allocated_tool_can_be_used,
+    cost_and_tokens_of_an_agentic_tool_are_included_in_the_run_of_its_caller,
     agentic_tool_can_be_allocated_to_another_agentic_tool
 );
 
-async fn model_selects_tools_reviews_results_and_completes(server: Server) {
+async fn model_selects_tools_then_reviews_results_and_completes(server: Server) {
     server.define_echo("google/search", json!({})).await;
     server.define_echo("firecrawl/scrape", json!({})).await;
     let rules = json!([
@@ -86,7 +86,7 @@ async fn priorities_of_tools_are_hints_in_the_prompt(server: Server) {
     assert!(prompt.contains("prefer them in this order: two, one"), "{prompt}");
 }
 
-async fn empty_or_unusable_allocation_is_explained(server: Server) {
+async fn call_fails_with_a_reason_if_no_allocated_tool_can_be_used(server: Server) {
     server.define_agentic_tool(agentic("m", &["missing"], json!([{ "reply": { "text": "?" } }])), json!({})).await;
     let failed = server.invoke("m", "go").await;
     assert_eq!((&failed["success"], &failed["error"]["code"]), (&json!(false), &json!("POLICY_DENIED")), "{failed}");
@@ -94,7 +94,7 @@ async fn empty_or_unusable_allocation_is_explained(server: Server) {
     assert!(failed["error"]["message"].as_str().unwrap().contains("`missing` cannot be used"), "{failed}");
 }
 
-async fn agentic_tool_is_called_by_an_agent_and_its_cost_and_tokens_count(server: Server) {
+async fn cost_and_tokens_of_an_agentic_tool_are_included_in_the_run_of_its_caller(server: Server) {
     server.define_echo("priced", json!({ "price": { "perCallUsd": 0.25 } })).await;
     let usage = json!({ "inputTokens": 90, "outputTokens": 10 });
     let rules = json!([

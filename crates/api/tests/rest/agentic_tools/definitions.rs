@@ -1,4 +1,5 @@
-//! Definitions of agentic tools: the two views of one document, bad input, permissions and readers.
+//! Tests definitions of agentic tools: the same document as an agentic tool and as a tool, invalid definitions, and
+//! permissions.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::harness::{Server, merge};
 
 crate::on_both_databases!(
     agentic_tool_is_created_read_changed_listed_and_deleted,
-    agentic_tool_is_a_tool_with_the_same_document,
+    agentic_tool_can_be_read_called_and_changed_as_a_tool,
     invalid_agentic_tool_is_rejected_with_the_paths_of_its_own_fields,
 );
 crate::on_sqlite!(
@@ -71,7 +72,7 @@ async fn agentic_tool_is_created_read_changed_listed_and_deleted(server: Server)
     server.get(&path).await.problem(404, "not-found");
 }
 
-async fn agentic_tool_is_a_tool_with_the_same_document(server: Server) {
+async fn agentic_tool_can_be_read_called_and_changed_as_a_tool(server: Server) {
     let body = deterministic(
         "manager",
         &["echo"],
@@ -89,7 +90,7 @@ async fn agentic_tool_is_a_tool_with_the_same_document(server: Server) {
     assert!(envelope["metadata"]["child_run"]["run_id"].as_str().unwrap().starts_with("run_"), "{envelope}");
     let by_id = server.get(&format!("{PATH}/{}", created["id"].as_str().unwrap())).await.expect(200);
     assert_eq!(by_id["slug"], "manager");
-    // A change of the tool is a change of the agentic tool.
+    // A change through the route of tools also changes the agentic tool.
     server.patch("tools/manager", json!({ "agentic": { "systemPrompt": "Follow the task." } })).await.expect(200);
     let changed = server.get(&format!("{PATH}/manager")).await.expect(200);
     assert_eq!((&changed["systemPrompt"], &changed["generatedPrompt"]), (&json!("Follow the task."), &json!(false)));
@@ -173,7 +174,7 @@ async fn example_definition_of_the_specification_is_accepted(server: Server) {
     for (field, value) in body.as_object().unwrap() {
         assert_eq!(&created[field], value, "{field}");
     }
-    // The response can be sent back.
+    // The server accepts an agentic tool exactly as it returned it.
     let path = format!("{PATH}/hubspot-deal-manager");
     let again = server.patch(&path, created.clone()).await.expect(200);
     assert_eq!((&again["systemPrompt"], &again["status"]), (&created["systemPrompt"], &created["status"]));

@@ -5,13 +5,16 @@ use serde_json::{Value, json};
 use super::{deterministic, plan_then, purposes, start_crm, trace};
 use crate::harness::Server;
 
-crate::on_both_databases!(deals_on_three_pages_are_found_and_updated, plan_runs_again_without_a_model,);
+crate::on_both_databases!(
+    deals_on_three_pages_are_found_and_updated,
+    rerun_executes_the_recorded_or_a_changed_plan_without_a_model,
+);
 crate::on_sqlite!(
     failed_item_is_part_of_the_result_and_the_others_are_updated,
     plan_with_wrong_parameters_is_corrected_by_the_model,
     plan_that_stays_invalid_fails_the_call,
     plan_cannot_contain_a_tool_outside_of_the_sequence,
-    values_of_earlier_steps_and_of_the_input_are_parameters,
+    plan_parameters_can_refer_to_outputs_of_earlier_steps_and_to_the_input,
     steps_that_the_plan_omits_are_not_executed,
     tool_that_the_caller_may_not_use_makes_the_call_fail,
 );
@@ -73,7 +76,7 @@ async fn deals_on_three_pages_are_found_and_updated(server: Server) {
     crm.shutdown().await;
 }
 
-async fn plan_runs_again_without_a_model(server: Server) {
+async fn rerun_executes_the_recorded_or_a_changed_plan_without_a_model(server: Server) {
     let crm = start_crm().await;
     server.define_crm(&crm).await;
     let tool = deterministic("manager", &[SEARCH, UPDATE], plan_then(acme_plan(), SUMMARY));
@@ -162,7 +165,7 @@ async fn plan_cannot_contain_a_tool_outside_of_the_sequence(server: Server) {
     assert!(trace(&failed).iter().all(|step| *step != "save" && *step != "find"), "{failed}");
 }
 
-async fn values_of_earlier_steps_and_of_the_input_are_parameters(server: Server) {
+async fn plan_parameters_can_refer_to_outputs_of_earlier_steps_and_to_the_input(server: Server) {
     server.define_echo("one", json!({})).await;
     server.define_echo("two", json!({})).await;
     let plan = json!([

@@ -1,4 +1,4 @@
-//! The limits of an invocation: steps, items, time and cost. A limit of N allows N.
+//! The limits of an invocation: steps, items, time and cost. An invocation may reach a limit, but not exceed it.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
@@ -9,11 +9,11 @@ use crate::harness::Server;
 crate::on_sqlite!(
     step_limit_gives_a_partial_result_with_a_warning_in_both_modes,
     steps_up_to_the_limit_are_executed,
-    cost_limit_fails_the_call_with_the_partial_result,
+    call_that_exceeds_the_cost_limit_fails_with_a_partial_result,
     cost_limit_counts_the_prices_of_tools,
-    time_limit_fails_the_call,
+    call_that_exceeds_the_time_limit_fails,
     list_with_more_items_than_the_limit_is_refused_before_its_first_call,
-    model_that_fails_is_retried_and_then_reported,
+    call_fails_with_the_error_message_of_the_model_provider,
     drift_of_a_tool_is_a_warning_of_the_result
 );
 
@@ -45,7 +45,7 @@ async fn steps_up_to_the_limit_are_executed(server: Server) {
     assert_eq!(server.invoke("eleven", "go").await["status"], "MAX_ITERATIONS");
 }
 
-async fn cost_limit_fails_the_call_with_the_partial_result(server: Server) {
+async fn call_that_exceeds_the_cost_limit_fails_with_a_partial_result(server: Server) {
     server.define_echo("priced", json!({ "price": { "perCallUsd": 0.3 } })).await;
     let plan = json!([{ "step": 1, "forEach": "${[1, 2, 3, 4, 5]}", "parameters": { "n": "${item}" } }]);
     server.define_agentic_tool(deterministic("m", &["priced"], plan_then(plan, "done")), json!({})).await;
@@ -68,7 +68,7 @@ async fn cost_limit_counts_the_prices_of_tools(server: Server) {
     assert_eq!(costs, [&json!(0.0), &json!(0.5), &json!(0.5), &json!(0.0)]);
 }
 
-async fn time_limit_fails_the_call(server: Server) {
+async fn call_that_exceeds_the_time_limit_fails(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     server.define_http_tool("slow", &faults.base_url(), "/slow/30000", json!({})).await;
     let tool = deterministic("m", &["slow"], plan_then(json!([{ "step": 1, "parameters": {} }]), "done"));
@@ -89,7 +89,7 @@ async fn list_with_more_items_than_the_limit_is_refused_before_its_first_call(se
     assert!(failed["error"]["message"].as_str().unwrap().contains("safetyLimits.maxItems"), "{failed}");
 }
 
-async fn model_that_fails_is_retried_and_then_reported(server: Server) {
+async fn call_fails_with_the_error_message_of_the_model_provider(server: Server) {
     server.define_echo("one", json!({})).await;
     let rules = json!([{ "error": { "kind": "invalid_request", "message": "the model is gone" } }]);
     server.define_agentic_tool(deterministic("m", &["one"], rules), json!({})).await;

@@ -10,7 +10,7 @@ mod prompts;
 mod untrusted_data;
 
 use serde_json::{Value, json};
-use toolwright_testkit::definitions::{DefinitionKind, SECRETS, demo};
+use toolwright_testkit::definitions::{BaseUrls, DefinitionKind, SECRETS, demo};
 use toolwright_testkit::{Crm, LOOPBACK, crm};
 
 use crate::harness::{Server, merge};
@@ -63,7 +63,7 @@ impl Server {
 
     /// Defines the provider and the tools of a CRM.
     pub(crate) async fn define_crm(&self, crm: &crm::Handle) {
-        for demo in demo(&crm.base_url(), "http://127.0.0.1:9") {
+        for demo in demo(BaseUrls { crm: &crm.base_url(), orders: "http://127.0.0.1:9", web: "http://127.0.0.1:9" }) {
             let is_crm = |body: &Value| {
                 let name = body["refName"].as_str().unwrap_or_default();
                 name == "hubspot" || name.starts_with("hubspot/")
@@ -95,7 +95,7 @@ pub(crate) fn purposes(execution: &Value) -> Vec<&str> {
     execution["llmCalls"].as_array().unwrap().iter().map(|call| call["purpose"].as_str().unwrap()).collect()
 }
 
-/// The kinds of the steps of an invocation's trace: the purpose of a model call or the name of a tool.
+/// Returns one word for each step of an invocation's trace: the purpose of a model call, or the name of a tool.
 pub(crate) fn trace(invocation: &Value) -> Vec<&str> {
     let steps = invocation["meta"]["trace"]["steps"].as_array().unwrap();
     steps.iter().map(|step| step.get("purpose").or_else(|| step.get("action")).unwrap().as_str().unwrap()).collect()

@@ -7,12 +7,12 @@ use crate::harness::{Server, merge};
 
 crate::on_both_databases!(versions_of_a_prompt_are_listed_with_diffs_and_restored);
 crate::on_sqlite!(
-    test_prompt_fills_in_all_placeholders_and_calls_no_model,
-    test_prompt_with_a_model_call_shows_the_reply_and_executes_nothing,
+    prompt_test_replaces_all_placeholders_and_calls_no_model,
+    prompt_test_with_a_model_call_shows_the_reply_and_executes_nothing,
     unsaved_tool_can_be_tested,
     regenerated_prompt_follows_the_configuration,
     context_over_its_budget_is_cut_with_a_warning,
-    placeholders_are_filled_in_in_the_prompts_of_agents_too
+    placeholders_in_prompts_of_agents_are_replaced
 );
 
 const PROMPT: &str = "Schema:\n{{integration_schema}}\nTools:\n{{available_tools}}\nTask:\n{{user_task}}\n\
@@ -27,7 +27,7 @@ async fn test_prompt(server: &Server, tool: &str, body: Value) -> Value {
     server.post(&format!("{PATH}/{tool}/test-prompt"), body).await.expect(200)
 }
 
-async fn test_prompt_fills_in_all_placeholders_and_calls_no_model(server: Server) {
+async fn prompt_test_replaces_all_placeholders_and_calls_no_model(server: Server) {
     define_lookup(&server).await;
     let more = json!({ "systemPrompt": PROMPT, "contextConfig": { "documentation": "Doc text.", "exampleQueries": ["Example one"] } });
     let tool =
@@ -56,7 +56,7 @@ async fn test_prompt_fills_in_all_placeholders_and_calls_no_model(server: Server
     assert_eq!(runs["items"], json!([]), "nothing ran");
 }
 
-async fn test_prompt_with_a_model_call_shows_the_reply_and_executes_nothing(server: Server) {
+async fn prompt_test_with_a_model_call_shows_the_reply_and_executes_nothing(server: Server) {
     server.define_echo("pay", json!({ "sideEffects": "writes" })).await;
     let calls =
         json!([{ "reply": { "text": "I pay.", "toolCalls": [{ "name": "pay", "arguments": { "amount": 5 } }] } }]);
@@ -150,7 +150,7 @@ async fn context_over_its_budget_is_cut_with_a_warning(server: Server) {
     assert!(prompt.contains("bytes are shown]") && prompt.len() < 6_000, "{}", prompt.len());
 }
 
-async fn placeholders_are_filled_in_in_the_prompts_of_agents_too(server: Server) {
+async fn placeholders_in_prompts_of_agents_are_replaced(server: Server) {
     define_lookup(&server).await;
     let rules = json!([{ "reply": { "text": "ok" } }]);
     server.define_agent("a", rules, json!({ "systemPrompt": PROMPT, "toolRefs": ["crm/lookup"] })).await;

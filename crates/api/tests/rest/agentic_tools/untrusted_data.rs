@@ -1,5 +1,5 @@
-//! Reference data, results of tools and tasks that contain instructions or placeholders are data: they are fenced, and
-//! they are never expanded or evaluated.
+//! Tests reference data, tool results and tasks that contain instructions or placeholders. The server fences them, and
+//! never expands or evaluates them.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::harness::Server;
 
 crate::on_sqlite!(
     placeholders_in_a_task_are_not_expanded,
-    text_cannot_close_its_fence,
+    closing_data_tag_in_untrusted_text_is_escaped,
     expressions_in_results_and_inputs_are_not_evaluated,
     instructions_in_a_result_do_not_add_steps_to_a_plan,
     instructions_in_reference_data_are_fenced
@@ -31,7 +31,7 @@ async fn placeholders_in_a_task_are_not_expanded(server: Server) {
     assert!(prompt.contains("{{available_tools}} ${1 + 1}"), "{prompt}");
 }
 
-async fn text_cannot_close_its_fence(server: Server) {
+async fn closing_data_tag_in_untrusted_text_is_escaped(server: Server) {
     server.define_echo("one", json!({})).await;
     let tool = deterministic("m", &["one"], plan_then(json!([{ "step": 1, "parameters": {} }]), "done"));
     server.define_agentic_tool(tool, json!({ "systemPrompt": "Do this: {{user_task}}" })).await;

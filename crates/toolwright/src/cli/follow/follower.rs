@@ -230,8 +230,8 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Whether the run needs a decision that was left to others, or a client. A run whose child run continues after a
-    /// decision still counts as waiting, but it needs no action.
+    /// Whether the run waits for an action of a client, or for a decision that the user left to others. A run whose
+    /// child run continues after a decision still counts as waiting, but it needs no action.
     fn waits_for_others(&self, state: &AgentResponseView) -> bool {
         let skipped =
             |approval: &ApprovalView| self.skipped_calls.contains(&(approval.run_id.clone(), approval.call_id.clone()));
