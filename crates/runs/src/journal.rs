@@ -264,7 +264,8 @@ pub(super) fn labels_of(start: &RunStart) -> RunLabels {
     RunLabels { agent_version: start.agent_version.clone(), correlation_id, user_message }
 }
 
-/// Sets the hashes of the shared parts in the row of a new run, so that retention keeps these parts.
+/// Lists the hashes of the shared parts in the row of the new run, so that the retention cleanup does not delete these
+/// parts.
 fn name_parts(changes: &mut [RunChange], parts: &[toolwright_machine::journal::shared_parts::SharedPart]) {
     for change in changes {
         if let RunChange::Begin { run, .. } = change {

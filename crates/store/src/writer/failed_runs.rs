@@ -7,8 +7,8 @@ use toolwright_types::RunId;
 
 use super::WriteError;
 
-/// The maximum number of ended runs that are remembered. A run counts as ended if the change that failed would have
-/// ended it. The number is limited because the drivers of such runs have stopped and never clear the failure.
+/// The maximum number of remembered runs whose last change, which ends the run, failed. The drivers of these runs have
+/// stopped and never clear the failure, so the number of these runs must be limited.
 const MAX_ENDED_RUNS: usize = 10_000;
 
 /// The failed runs with their errors. Clones share the same data.

@@ -34,7 +34,8 @@ pub struct WriterService {
     pub(super) run_store: Arc<dyn RunStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) server: ServerId,
-    /// Shared parts that were written recently, with the time of the write.
+    /// The hashes of recently written shared parts, with the time of the write. A shared part is JSON that the first
+    /// entries of many runs have in common.
     pub(super) stored_parts: HashMap<(RealmId, PartHash), Timestamp>,
     pub(super) queue: mpsc::Receiver<Job>,
     pub(super) failed_runs: FailedRuns,

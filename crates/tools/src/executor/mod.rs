@@ -208,7 +208,7 @@ impl Executor {
     ) -> Preparation {
         let version = found.as_ref().map(|tool| tool.definition.version.to_string()).unwrap_or_default();
         let call_id = sequence.next(&request.tool_name(found.as_deref().ok()), &version, &request.input);
-        let envelope_builder = EnvelopeBuilder::new(cx, &request, found.as_deref().ok(), call_id, t_start);
+        let mut envelope_builder = EnvelopeBuilder::new(cx, &request, found.as_deref().ok(), call_id, t_start);
         let permitted = found.and_then(|tool| {
             resolve::check_lifecycle(&tool)?;
             let permit = resolve::authorize(&self.ports, cx, &tool)?;
@@ -220,13 +220,13 @@ impl Executor {
             }
             Err(error) => Err(error),
         };
+        envelope_builder.set_resolved_inputs(names);
         match checked {
             Ok((tool, input, permit)) => {
                 let effects = self.backend(&tool).map_or(tool.effects, |backend| backend.effects(&tool, &input));
                 let mut ready = ReadyCall::new(envelope_builder, tool, input, effects, permit);
                 ready.deletes =
                     self.backend(&ready.tool).is_some_and(|backend| backend.deletes(&ready.tool, &ready.input));
-                ready.envelope_builder.set_resolved_inputs(names);
                 Preparation::Ready(Box::new(ready))
             }
             Err(error) => Preparation::Refused(Box::new(envelope_builder.failed(error, self.ports.clock.now()))),

@@ -88,7 +88,7 @@ pub struct TraceView {
     pub steps: Vec<TraceStep>,
 }
 
-/// A call of an execution.
+/// A call to the model or to a tool that an execution made.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceStep {
