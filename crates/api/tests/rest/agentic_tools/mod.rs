@@ -6,6 +6,7 @@ mod definitions;
 mod deterministic_mode;
 mod executions;
 mod limits;
+mod model_providers;
 mod prompts;
 mod untrusted_data;
 
