@@ -15,6 +15,9 @@ pub use crate::inspection_views::{
 pub use crate::problem::{FieldError, Problem};
 pub use crate::revisions::{ChangeView, RevisionDiffView, RevisionView};
 pub use crate::routes::agents::AgentToolView;
+pub use crate::routes::composite_tools::{
+    CompositeCallMeta, CompositeResultView, CompositeRouteView, CompositeToolView, CompositeWaitingView,
+};
 pub use crate::routes::costs::{CostBoundView, CostEstimateView, CostModelView, DelegateCostView};
 pub use crate::routes::drift::DriftView;
 pub use crate::routes::effects::{EffectResolutionView, EffectUndoneView, EffectView};
@@ -47,6 +50,7 @@ pub use crate::run_views::{
     RunSummaryView, RunTrialView, RunView,
 };
 pub use crate::stream_views::{StreamEventKind, StreamEventView};
+pub use crate::tool_views::ToolViewStatus;
 pub use crate::views::PageView;
 
 #[cfg(test)]
