@@ -40,7 +40,7 @@ impl Agents {
         &self,
         attempt: &Attempt<'_>,
         origin: RunOrigin,
-    ) -> Result<RunDraft, ToolFailure> {
+    ) -> Result<Box<RunDraft>, ToolFailure> {
         let composite = attempt.tool;
         let routed = self.route_composite(&origin.realm, composite, attempt.input.clone()).await;
         // A retry cannot help.
@@ -56,7 +56,7 @@ impl Agents {
         start.version_requirements.extend(version.as_ref().map(|requirement| (name, requirement.to_string())));
         let tools = Arc::new(Toolset::new([ToolsetMember::from_catalog(tool, version)], None));
         let executor = self.0.runs.new_executor(&start, origin.scope(), tools, AnswerSchemas::default()).await;
-        Ok(RunDraft { origin, executor, start, at: self.0.runs.now(), message: String::new() })
+        Ok(Box::new(RunDraft { origin, executor, start, at: self.0.runs.now(), message: String::new() }))
     }
 
     /// Selects the operation for an input of a composite tool and maps the parameters, without a call. The input has its
@@ -169,12 +169,12 @@ pub(super) fn outcome(attempt: &Attempt<'_>, snapshot: &RunSnapshot) -> Result<B
     let (run, start) = (&snapshot.run, &snapshot.start);
     let operation = start.composite.as_ref().map(|call| call.operation.clone());
     let usage = run.resource_usage();
-    let child_run = Some(ChildRun {
+    let child_run = Some(Box::new(ChildRun {
         run_id: run.id(),
         usage: usage.usage,
         tool_calls: usage.tool_calls.saturating_sub(1),
         operation: operation.clone(),
-    });
+    }));
     let cost_usd = Some(usage.cost_usd);
     let envelope = run.envelopes_after(0).last().cloned();
     for message in envelope.iter().flat_map(|envelope| &envelope.metadata.messages) {

@@ -72,7 +72,7 @@ impl DelegateBackend {
                 };
                 let draft = match attempt.tool.definition.tool_type {
                     ToolType::Agentic => agents.draft_agentic_child(&attempt, origin).await.map_err(refused)?,
-                    ToolType::Composite => agents.draft_composite(&attempt, origin).await?,
+                    ToolType::Composite => Box::pin(agents.draft_composite(&attempt, origin)).await?,
                     _ => agents.draft_delegate(&attempt, name, origin).await.map_err(refused)?,
                 };
                 let launched = agents.launch(draft, Vec::new()).await;
@@ -108,7 +108,7 @@ impl Agents {
         attempt: &Attempt<'_>,
         name: &str,
         mut origin: RunOrigin,
-    ) -> Result<RunDraft, StartError> {
+    ) -> Result<Box<RunDraft>, StartError> {
         let session = Session {
             hops: origin.hops,
             correlation: origin.correlation.clone(),
@@ -119,11 +119,11 @@ impl Agents {
         origin.principal = self.effective_principal(&session, &agent, None).await?;
         let task = attempt.input.get("task").and_then(Value::as_str).unwrap_or_default().to_owned();
         let context = attempt.input.get("context").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-        Box::pin(self.draft_run(&agent, origin, context, task)).await
+        self.draft_run(&agent, origin, context, task).await
     }
 
     /// Drafts the run of an agentic tool. The executor has already checked the permission to call the tool.
-    async fn draft_agentic_child(&self, attempt: &Attempt<'_>, origin: RunOrigin) -> Result<RunDraft, StartError> {
+    async fn draft_agentic_child(&self, attempt: &Attempt<'_>, origin: RunOrigin) -> Result<Box<RunDraft>, StartError> {
         let agent = self.0.resolver.catalog.embedded_agent(&origin.realm, attempt.tool).await?;
         let agent = agent.ok_or_else(|| StartError::NoTools("the tool has no embedded model".to_owned()))?;
         let call = AgenticCall { tool: attempt.tool, input: attempt.input, plan: None };
@@ -148,7 +148,7 @@ fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
     let response = view::agent_response(run, &run.outputs());
     let cost_usd = Some(run.resource_usage().cost_usd);
     let (usage, tool_calls) = (run.resource_usage().usage, run.resource_usage().tool_calls);
-    let child_run = Some(ChildRun { run_id: run.id(), usage, tool_calls, operation: None });
+    let child_run = Some(Box::new(ChildRun { run_id: run.id(), usage, tool_calls, operation: None }));
     if matches!(response.status, RunStatus::Completed | RunStatus::MaxIterations | RunStatus::BudgetExceeded) {
         let output = json!({
             "responseText": response.response_text,

@@ -54,6 +54,12 @@ pub enum StartError {
     /// The tools of an agentic tool cannot be used.
     #[error("no tools are available: {0}")]
     NoTools(String),
+    /// The input of an agentic tool does not match its schema.
+    #[error("the input does not match the schema of the tool: {0}")]
+    Input(String),
+    /// A plan is not valid for an agentic tool.
+    #[error("the plan is not valid: {0}")]
+    Plan(String),
     /// The principal does not exist.
     #[error("there is no principal `{0}`")]
     UnknownPrincipal(String),

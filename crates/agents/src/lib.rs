@@ -37,7 +37,7 @@ use toolwright_tools::CompiledTool;
 use toolwright_types::{SideEffects, ToolStatus};
 
 use agentic::PlanSchemas;
-pub use agentic::{PromptPreview, PromptReply};
+pub use agentic::{AgenticResult, PromptPreview, PromptReply, agentic_result};
 pub use binding::{BindingError, Bindings, LibrarySelection};
 use compare::ActiveTrials;
 pub use compare::{CompareError, CompareRequest, ComparisonCases, ComparisonReport, LiveTrialReport};

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use toolwright_machine::agent::RunSpec;
 use toolwright_machine::journal::RunStart;
@@ -129,18 +130,28 @@ impl RunDraft {
 }
 
 impl Agents {
-    /// Drafts a run of `agent` for `message`, without conversation history.
-    pub(super) async fn draft_run(
+    /// Drafts a run of `agent` for `message`, without conversation history. The future is boxed, because it is large.
+    pub(super) fn draft_run<'a>(
+        &'a self,
+        agent: &'a Arc<CompiledAgent>,
+        origin: RunOrigin,
+        context: Map<String, Value>,
+        message: String,
+    ) -> BoxFuture<'a, Result<Box<RunDraft>, StartError>> {
+        Box::pin(self.draft(agent, origin, context, message))
+    }
+
+    async fn draft(
         &self,
         agent: &Arc<CompiledAgent>,
         origin: RunOrigin,
         context: Map<String, Value>,
         message: String,
-    ) -> Result<RunDraft, StartError> {
+    ) -> Result<Box<RunDraft>, StartError> {
         let definition = &agent.document.body;
         let tools = self.0.resolver.tools(agent, &origin.realm, &origin.principal).await?;
         let request = PromptRequest { agent, tools: &tools, realm: &origin.realm, message: &message, context };
-        let PromptContext { variables, appended, warnings: cut } = self.prompt_context(request).await?;
+        let PromptContext { variables, appended, warnings: cut } = Box::pin(self.prompt_context(request)).await?;
         let rendered = agent.prompt.render(&variables).map_err(|error| StartError::Prompt(error.to_string()))?;
         let mut system = append_unused_context(rendered.text, &variables, &rendered.used);
         system.push_str(&appended);
@@ -204,7 +215,7 @@ impl Agents {
         Box::pin(self.choose_arm(agent, &origin, &tools, &mut start)).await;
         let answers = AnswerSchemas { answer: agent.response_schema.clone(), plan: None };
         let executor = self.0.runs.new_executor(&start, origin.scope(), tools, answers).await;
-        Ok(RunDraft { origin, executor, start, at: self.0.runs.now(), message })
+        Ok(Box::new(RunDraft { origin, executor, start, at: self.0.runs.now(), message }))
     }
 
     fn run_spec(&self, agent: &CompiledAgent, origin: &RunOrigin, request: ModelRequest, policy: Policy) -> RunSpec {

@@ -89,7 +89,7 @@ impl Agents {
         let context = merge_context(shared.clone(), request.context);
         let shares = (context != shared).then(|| Value::Object(context.clone()).to_string());
         check_context_size(shares.as_deref().unwrap_or_default()).map_err(StartError::Prompt)?;
-        let mut draft = Box::pin(self.draft_run(&agent, origin, context, request.message)).await?;
+        let mut draft = self.draft_run(&agent, origin, context, request.message).await?;
         if let Some(durable) = request.durable {
             draft.start.durable = durable;
         }
@@ -128,8 +128,12 @@ impl Agents {
     }
 
     /// Writes the first entry of a run and starts its driver.
-    pub(super) async fn launch(&self, draft: RunDraft, changes: Vec<RunChange>) -> Result<Arc<RunHandle>, LaunchError> {
-        let RunDraft { origin, executor, start, .. } = draft;
+    pub(super) async fn launch(
+        &self,
+        draft: Box<RunDraft>,
+        changes: Vec<RunChange>,
+    ) -> Result<Arc<RunHandle>, LaunchError> {
+        let RunDraft { origin, executor, start, .. } = *draft;
         let plan = RunLaunch {
             prefix: Vec::new(),
             start,

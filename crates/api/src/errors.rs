@@ -89,6 +89,8 @@ impl From<StartError> for Problem {
             StartError::ConversationClosed(..) => Problem::new(Code::ConversationClosed, text),
             StartError::Prompt(_) => Problem::invalid("/context", text),
             StartError::Model(_) | StartError::NoTools(_) => Problem::new(Code::InvalidDefinition, text),
+            StartError::Input(_) => Problem::invalid("/params", text),
+            StartError::Plan(_) => Problem::invalid("/executionPlan", text),
             StartError::Pattern(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::TooManyRuns(_) => Problem::new(Code::TooManyRuns, text),
         }

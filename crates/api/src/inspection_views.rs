@@ -6,7 +6,7 @@ use toolwright_machine::agent::{EventKind, OpenCall};
 use toolwright_machine::journal::EntryBody;
 use toolwright_machine::{Limits, ResourceUsage};
 use toolwright_runs::{InspectedEntry, RunNode, RunTree, StateAt};
-use toolwright_types::{Arguments, Message, OfferedTool, RunStatus, Timestamp, Usage, round_usd};
+use toolwright_types::{Message, OfferedTool, RunStatus, Timestamp, Usage, round_usd};
 
 use crate::run_views::RunSummaryView;
 
@@ -186,10 +186,7 @@ impl From<&Message> for MessageView {
                 let calls = tool_calls.iter().map(|call| RequestedCallView {
                     id: call.id.clone(),
                     name: call.name.clone(),
-                    input: match &call.arguments {
-                        Arguments::Json(input) => input.clone(),
-                        Arguments::Malformed(text) => Value::String(text.clone()),
-                    },
+                    input: call.arguments.to_value(),
                 });
                 Self { tool_calls: calls.collect(), ..text("assistant", content) }
             }

@@ -12,6 +12,7 @@ mod extract;
 mod inspection_views;
 mod list_params;
 mod openapi;
+mod personal_data;
 mod problem;
 mod reference;
 mod request_log;

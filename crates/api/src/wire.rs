@@ -14,9 +14,14 @@ pub use crate::inspection_views::{
 };
 pub use crate::problem::{FieldError, Problem};
 pub use crate::revisions::{ChangeView, RevisionDiffView, RevisionView};
+pub use crate::routes::agentic_tools::{
+    ActionCallCost, AgenticToolStatus, AgenticToolView, CostBreakdown, ExecutionStatus, ExecutionSummaryView,
+    ExecutionView, InvocationMeta, InvocationView, LlmCallCost, LlmCallView, PromptReplyView, PromptTestView,
+    PromptVersionView, RegeneratedPromptView, RequestedToolView, ToolCallView, TraceStep, TraceView,
+};
 pub use crate::routes::agents::AgentToolView;
 pub use crate::routes::composite_tools::{
-    CompositeCallMeta, CompositeResultView, CompositeRouteView, CompositeToolView, CompositeWaitingView,
+    CompositeCallMeta, CompositeInvocationView, CompositeRouteView, CompositeToolView,
 };
 pub use crate::routes::costs::{CostBoundView, CostEstimateView, CostModelView, DelegateCostView};
 pub use crate::routes::drift::DriftView;

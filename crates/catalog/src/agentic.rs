@@ -14,10 +14,6 @@ use crate::Unavailable;
 use crate::agent::CompiledAgent;
 use crate::catalog::Catalog;
 
-/// The temperature of embedded models whose configuration has none.
-const TEMPERATURE: f64 = 0.2;
-/// The maximum number of output tokens of embedded models whose configuration has none.
-const MAX_TOKENS: u32 = 4000;
 /// The maximum number of tool calls that the model of an agentic tool may choose.
 const MAX_TOOL_CALLS: u32 = 50;
 
@@ -80,19 +76,18 @@ pub(crate) fn embedded_agent(tool: &ToolDefinition, config: &AgenticConfig) -> A
 }
 
 fn llm_config(config: &EmbeddedLlmConfig, limits: &SafetyLimits) -> LlmConfig {
-    let per_call = limits.max_tokens_per_call.unwrap_or(u32::MAX);
     let penalties = [
         ("top_p", config.top_p),
         ("frequency_penalty", config.frequency_penalty),
         ("presence_penalty", config.presence_penalty),
     ];
-    let extra: Map<String, Value> =
-        penalties.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))).collect();
+    let penalties = penalties.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
+    let extra: Map<String, Value> = config.extra_params.clone().into_iter().chain(penalties).collect();
     LlmConfig {
         provider: config.provider.clone(),
         model: config.model.clone(),
-        temperature: Some(config.temperature.unwrap_or(TEMPERATURE)),
-        max_output_tokens: Some(config.max_tokens.unwrap_or(MAX_TOKENS).min(per_call)),
+        temperature: Some(config.temperature()),
+        max_output_tokens: Some(limits.tokens_per_call(config)),
         max_input_tokens: None,
         api_key_secret_ref: config.api_key_secret_ref.clone(),
         base_url: config.base_url.clone(),

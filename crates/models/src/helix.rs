@@ -153,13 +153,9 @@ fn message_json(message: &Message) -> Value {
             json!({"role": "tool", "toolCallId": id, "toolName": name, "content": content, "isError": is_error})
         }
         Message::Assistant { content, tool_calls, .. } => {
-            let calls = tool_calls.iter().map(|call| {
-                let arguments = match &call.arguments {
-                    Arguments::Json(value) => value.clone(),
-                    Arguments::Malformed(text) => json!(text),
-                };
-                json!({"id": call.id, "toolName": call.name, "arguments": arguments})
-            });
+            let calls = tool_calls
+                .iter()
+                .map(|call| json!({"id": call.id, "toolName": call.name, "arguments": call.arguments.to_value()}));
             json!({"role": "assistant", "content": content, "toolCalls": calls.collect::<Vec<_>>()})
         }
     }

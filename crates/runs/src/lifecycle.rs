@@ -148,11 +148,11 @@ async fn write_start(
 }
 
 fn kind_of(start: &RunStart) -> RunKind {
-    match (start.direct, start.agentic, &start.composite) {
+    match (start.direct, &start.agentic, &start.composite) {
         (true, _, _) => RunKind::Tool,
-        (false, true, _) => RunKind::AgenticTool,
-        (false, false, Some(_)) => RunKind::CompositeTool,
-        (false, false, None) => RunKind::Agent,
+        (false, Some(_), _) => RunKind::AgenticTool,
+        (false, None, Some(_)) => RunKind::CompositeTool,
+        (false, None, None) => RunKind::Agent,
     }
 }
 

@@ -7,9 +7,7 @@ use serde_json::Value;
 use toolwright_machine::agent::AgentRun;
 use toolwright_machine::journal::RunStart;
 use toolwright_store::{NewTurn, RunChange, Turn};
-use toolwright_types::{
-    Arguments, CallId, DocumentId, Message, RealmId, RequestedCall, RunId, Timestamp, ToolEnvelope, TurnId,
-};
+use toolwright_types::{CallId, DocumentId, Message, RealmId, RequestedCall, RunId, Timestamp, ToolEnvelope, TurnId};
 
 /// The content of a turn besides its text.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -39,14 +37,7 @@ pub struct TurnCall {
 impl TurnCall {
     /// The arguments as the input of the tool. Malformed arguments are a text.
     pub fn input(&self) -> Value {
-        input_of(&self.requested)
-    }
-}
-
-fn input_of(requested: &RequestedCall) -> Value {
-    match &requested.arguments {
-        Arguments::Json(value) => value.clone(),
-        Arguments::Malformed(text) => Value::String(text.clone()),
+        self.requested.arguments.to_value()
     }
 }
 
@@ -130,7 +121,7 @@ impl<'a> OpenEnvelopes<'a> {
     /// Returns the id of the envelope that belongs to a request, and removes the envelope. Requests must be passed in
     /// the order in which the model made them.
     fn take(&mut self, requested: &RequestedCall) -> Option<CallId> {
-        let input = input_of(requested);
+        let input = requested.arguments.to_value();
         let is_result = |envelope: &&ToolEnvelope| self.is_result(envelope, &input);
         // The model may have requested the tool by another name, such as its id.
         let by_name = |envelope: &&ToolEnvelope| envelope.name.eq_ignore_ascii_case(&requested.name);

@@ -21,7 +21,7 @@ pub(crate) fn check(definition: &ToolDefinition, issues: &mut Issues) {
 }
 
 /// Returns the input schema of an agentic tool whose definition has none: a task in natural language.
-pub(crate) fn default_input_schema() -> Value {
+pub fn default_agentic_input() -> Value {
     json!({
         "type": "object",
         "properties": { "task": { "type": "string", "description": "The task, in natural language." } },

@@ -243,7 +243,7 @@ fn schemas(
     let mut output = definition.effective_output_schema();
     let has_input = definition.input_json_schema.is_some() || definition.input_schema.is_some();
     if definition.tool_type == ToolType::Agentic && !has_input {
-        input = agentic::default_input_schema();
+        input = agentic::default_agentic_input();
     }
     let bound = definition.tool_type == ToolType::Function && definition.invocation.code.is_none();
     if bound && definition.is_tool_fully_executed_on_server {

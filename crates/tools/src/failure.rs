@@ -16,7 +16,7 @@ pub struct ToolFailure {
     /// What the attempt cost although it failed, if known.
     pub cost_usd: Option<f64>,
     /// The run that the attempt started.
-    pub child_run: Option<ChildRun>,
+    pub child_run: Option<Box<ChildRun>>,
 }
 
 impl ToolFailure {

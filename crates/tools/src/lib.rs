@@ -28,6 +28,7 @@ mod search;
 mod subsumption;
 mod tool;
 
+pub use agentic::default_agentic_input;
 pub use compile::{CODE_LANGUAGES, has_undeclared_writes};
 pub use compiled::CompiledTool;
 pub use composite::{CompiledComposite, CompiledOperation, MappedParameters, ToolReference};

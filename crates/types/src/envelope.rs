@@ -134,7 +134,7 @@ pub struct CallMetadata {
     pub calls: Vec<NestedCall>,
     /// The run that this call started, of an agent, an agentic tool or a composite tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child_run: Option<ChildRun>,
+    pub child_run: Option<Box<ChildRun>>,
 }
 
 /// The run that a call started.

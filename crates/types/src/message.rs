@@ -72,6 +72,16 @@ pub enum Arguments {
     Malformed(String),
 }
 
+impl Arguments {
+    /// The arguments as JSON. Text that is not valid JSON becomes a string.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Arguments::Json(value) => value.clone(),
+            Arguments::Malformed(text) => Value::String(text.clone()),
+        }
+    }
+}
+
 /// A tool as offered to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OfferedTool {

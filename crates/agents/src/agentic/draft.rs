@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolwright_catalog::{CompiledAgent, Toolset, ToolsetMember, VersionedRef, inline_tool_document};
 use toolwright_machine::agent::{APPROVE_PLAN_TOOL, fenced};
+use toolwright_machine::journal::AgenticExecution;
 use toolwright_machine::plan::{Plan, PlanSpec, SequenceStep};
 use toolwright_tools::CompiledTool;
 use toolwright_types::{AgenticConfig, ExecutionMode, JsonSchema, Message, SideEffects, ToolDefinition, ToolType};
@@ -28,12 +29,13 @@ impl Agents {
         agent: &Arc<CompiledAgent>,
         call: AgenticCall<'_>,
         origin: RunOrigin,
-    ) -> Result<RunDraft, StartError> {
+    ) -> Result<Box<RunDraft>, StartError> {
         let Some(config) = &call.tool.definition.agentic else {
             return Err(StartError::NoTools("the tool has no configuration of its model".to_owned()));
         };
-        let mut draft = Box::pin(self.draft_run(agent, origin, Map::new(), message(call.input))).await?;
-        draft.start.agentic = true;
+        let mut draft = self.draft_run(agent, origin, Map::new(), message(call.input)).await?;
+        let (tool_id, mode, input) = (call.tool.id.clone(), config.execution_mode, call.input.clone());
+        draft.start.agentic = Some(Box::new(AgenticExecution { tool_id, mode, input }));
         match config.execution_mode {
             ExecutionMode::Agentic => prepare_selection(config, &mut draft)?,
             ExecutionMode::Deterministic => self.prepare_plan(config, call, &mut draft).await?,

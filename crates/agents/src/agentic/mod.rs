@@ -4,8 +4,10 @@ mod draft;
 mod outcome;
 mod plan_schemas;
 mod prompts;
+mod rerun;
 
 pub(crate) use draft::AgenticCall;
 pub(crate) use outcome::outcome;
+pub use outcome::{AgenticResult, agentic_result};
 pub(crate) use plan_schemas::PlanSchemas;
 pub use prompts::{PromptPreview, PromptReply};

@@ -5,41 +5,55 @@ use toolwright_machine::{AgentRun, Ending};
 use toolwright_runs::RunSnapshot;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::BackendReply;
-use toolwright_types::{ChildRun, ErrorCode, RunStatus};
+use toolwright_types::{ChildRun, ErrorCode, RunStatus, ToolError};
 
 /// The maximum number of results of tools in a partial result.
 const MAX_PARTIAL_RESULTS: usize = 20;
 
-/// Returns the result of a run that has ended.
-pub(crate) fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
+/// The result of an agentic tool's run that has ended.
+#[derive(Debug, Clone)]
+pub struct AgenticResult {
+    /// The output, or the error. A run that reached its limit of steps has a partial output and a warning.
+    pub output: Result<Value, ToolError>,
+    /// Problems that did not stop the run.
+    pub warnings: Vec<String>,
+}
+
+/// Returns the result of an agentic tool's run; `None` while the run has not ended.
+pub fn agentic_result(snapshot: &RunSnapshot) -> Option<AgenticResult> {
     let run = &snapshot.run;
-    let (cost_usd, child_run) = (Some(run.resource_usage().cost_usd), Some(child_run(run)));
-    let Some(ending) = run.ending() else {
-        return Err(ToolFailure::fatal(ErrorCode::Unknown, "the run has not ended"));
-    };
-    let reason = ending.reason.as_deref();
+    let ending = run.ending()?;
     let mut warnings = snapshot.start.warnings.clone();
     warnings.extend(run.warnings().iter().cloned());
-    match (ending.status, reason) {
-        (RunStatus::Completed, None) => {
-            Ok(BackendReply { cost_usd, child_run, warnings, ..BackendReply::from_output(result(run)) })
-        }
+    let output = match (ending.status, ending.reason.as_deref()) {
+        (RunStatus::Completed, None) => Ok(result(run)),
         (RunStatus::Completed, Some("max_tokens")) => {
             warnings.push("the answer was cut because the model ran out of output tokens".to_owned());
-            Ok(BackendReply { cost_usd, child_run, warnings, ..BackendReply::from_output(result(run)) })
+            Ok(result(run))
         }
         (RunStatus::MaxIterations, _) => {
             let message = ending.message.as_deref().unwrap_or("the limit of steps is reached");
             warnings.push(format!("MAX_STEPS_EXCEEDED: {message}; the result is partial"));
-            Ok(BackendReply { cost_usd, child_run, warnings, ..BackendReply::from_output(partial_result(run)) })
+            Ok(partial_result(run))
         }
         _ => {
-            let mut failure = failure(ending);
-            let error = failure.error.detail("runId", json!(run.id())).detail("partialResult", partial_result(run));
-            failure.error = error;
-            (failure.cost_usd, failure.child_run) = (cost_usd, child_run);
-            Err(failure)
+            let error = failure(ending).detail("runId", json!(run.id())).detail("partialResult", partial_result(run));
+            Err(error)
         }
+    };
+    Some(AgenticResult { output, warnings })
+}
+
+/// Returns the result of a run that has ended, as the result of the call.
+pub(crate) fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
+    let run = &snapshot.run;
+    let (cost_usd, child_run) = (Some(run.resource_usage().cost_usd), Some(Box::new(child_run(run))));
+    let Some(AgenticResult { output, warnings }) = agentic_result(snapshot) else {
+        return Err(ToolFailure::fatal(ErrorCode::Unknown, "the run has not ended"));
+    };
+    match output {
+        Ok(output) => Ok(BackendReply { cost_usd, child_run, warnings, ..BackendReply::from_output(output) }),
+        Err(error) => Err(ToolFailure { cost_usd, child_run, retryable: false, ..ToolFailure::from(error) }),
     }
 }
 
@@ -91,7 +105,7 @@ fn partial_result(run: &AgentRun) -> Value {
     })
 }
 
-fn failure(ending: &Ending) -> ToolFailure {
+fn failure(ending: &Ending) -> ToolError {
     let reason = ending.reason.as_deref().unwrap_or("ended");
     let message = ending.message.clone().unwrap_or_else(|| "no reason given".to_owned());
     let by_name = |name: &str| ErrorCode::ALL.into_iter().find(|code| code.as_str() == name);
@@ -108,7 +122,7 @@ fn failure(ending: &Ending) -> ToolFailure {
             None => (ErrorCode::Unknown, reason),
         },
     };
-    ToolFailure::fatal(code, message).reason(reason)
+    ToolError::new(code, message).reason(reason)
 }
 
 #[cfg(test)]

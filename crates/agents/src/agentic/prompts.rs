@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolwright_catalog::{CompiledAgent, Session, default_prompt};
 use toolwright_machine::plan::PlanSpec;
+use toolwright_runs::AnswerSchemas;
 use toolwright_tools::CompiledTool;
-use toolwright_types::{AgentDefinition, Document, Message, ResponseFormat, RunId, RunStatus, ToolDefinition, Usage};
+use toolwright_types::{
+    AgentDefinition, Document, Message, RequestedCall, ResponseFormat, RunId, RunStatus, ToolDefinition, Usage,
+};
 
 use super::AgenticCall;
 use crate::error::StartError;
@@ -38,6 +41,8 @@ pub struct PromptPreview {
 pub struct PromptReply {
     /// The text.
     pub text: String,
+    /// The calls that the model requests. None of them is executed.
+    pub requested_calls: Vec<RequestedCall>,
     /// The run of the model call.
     pub run: RunId,
     /// The consumed tokens.
@@ -104,12 +109,16 @@ impl Agents {
         let writer = writer.map_err(|issues| Unavailable::new("the prompt cannot be written", issues))?;
         let origin = RunOrigin::new(session, Arc::clone(&session.realm), Arc::clone(&session.principal));
         let message = format!("{PROMPT_WRITER}\n\nThe draft:\n\n{template}");
-        let draft = Box::pin(self.draft_run(&writer, origin, Map::new(), message)).await?;
+        let draft = self.draft_run(&writer, origin, Map::new(), message).await?;
         Ok(self.first_reply(draft).await?.text)
     }
 
     /// Returns the agent inside an agentic tool, if the session may execute the tool.
-    async fn embedded_agent(&self, session: &Session, tool: &CompiledTool) -> Result<Arc<CompiledAgent>, StartError> {
+    pub(super) async fn embedded_agent(
+        &self,
+        session: &Session,
+        tool: &CompiledTool,
+    ) -> Result<Arc<CompiledAgent>, StartError> {
         use toolwright_tools::ports::Authorizer as _;
         let permit = self.0.access.may_execute(&session.principal, &session.realm, tool);
         permit.map_err(|denial| StartError::NoTools(format!("you lack `{}`", denial.permission)))?;
@@ -117,27 +126,36 @@ impl Agents {
         agent.ok_or_else(no_model)
     }
 
-    /// Calls the model once with the first request of a draft, as a run without tools.
-    async fn first_reply(&self, mut draft: RunDraft) -> Result<PromptReply, StartError> {
+    /// Calls the model once with the first request of a draft. The policy of the run allows no tool, so none is executed.
+    async fn first_reply(&self, mut draft: Box<RunDraft>) -> Result<PromptReply, StartError> {
         let spec = &mut draft.start.spec;
         if let Some(PlanSpec { schema, .. }) = spec.plan.take().as_deref() {
             spec.request.response_format = ResponseFormat::Structured(schema.clone());
         }
-        spec.request.tools = Arc::default();
         spec.policy.enabled_tools.clear();
+        spec.limits.max_iterations = 1;
+        draft.start.agentic = None;
         // The person who tests a prompt wants to see the first reply, even if it would be rejected.
-        draft.executor.answers = Default::default();
+        draft.executor.answers = AnswerSchemas::default();
         let handle = self.launch(draft, Vec::new()).await;
         let handle = handle.map_err(|error| Unavailable::new("the model cannot be called", error))?;
         let lost = || Unavailable::new("the reply of the model was lost", "no driver");
         let snapshot = self.0.runs.settled(&handle).await.ok_or_else(lost)?;
         let run = &snapshot.run;
-        if run.status() != RunStatus::Completed {
+        if !matches!(run.status(), RunStatus::Completed | RunStatus::MaxIterations) {
             let why = run.ending().and_then(|ending| ending.message.clone());
             return Err(StartError::Model(why.unwrap_or_else(|| "the model did not answer".to_owned())));
         }
+        let (text, requested_calls) = run.messages().iter().find_map(reply_of).unwrap_or_default();
         let usage = run.resource_usage();
-        Ok(PromptReply { text: run.outputs().response, run: run.id(), usage: usage.usage, cost_usd: usage.cost_usd })
+        Ok(PromptReply { text, requested_calls, run: run.id(), usage: usage.usage, cost_usd: usage.cost_usd })
+    }
+}
+
+fn reply_of(message: &Message) -> Option<(String, Vec<RequestedCall>)> {
+    match message {
+        Message::Assistant { content, tool_calls, .. } => Some((content.clone(), tool_calls.clone())),
+        _ => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The routes, one module per resource.
 
+pub(crate) mod agentic_tools;
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod blobs;

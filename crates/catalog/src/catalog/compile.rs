@@ -99,7 +99,7 @@ impl Catalog {
     ) -> Result<Vec<String>, Unavailable> {
         let mut missing = Vec::new();
         let (input, output) = (tool.effective_input_schema(), tool.effective_output_schema());
-        let unified = tool.composite.as_ref().filter(|_| !tool.has_input_schema()).map(CompositeConfig::parameters);
+        let unified = tool.composite.as_deref().filter(|_| !tool.has_input_schema()).map(CompositeConfig::parameters);
         let input_parameters = if unified.is_some() { &unified } else { &tool.input_schema };
         for (parameters, full, mut schema) in [
             (input_parameters, &mut tool.input_json_schema, input),

@@ -111,8 +111,7 @@ impl Registry {
         origin: impl Into<WriteOrigin> + Send,
     ) -> Result<SavedDefinition<T>, RegistryError> {
         let origin = origin.into();
-        let mut definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
-        definition.infer_omitted_fields(&self.catalog);
+        let definition: T = self.parse(body)?;
         self.may_write(session, &definition)?;
         let warnings = self.check(&session.realm, &definition).await?;
         let new = new_revision(&definition, origin)?;
@@ -126,6 +125,13 @@ impl Registry {
         })?;
         self.catalog.invalidate();
         Ok(self.run_save_hooks(session, with_body(written, definition), warnings).await)
+    }
+
+    /// Parses a definition without checking or writing it.
+    pub fn parse<T: Definition>(&self, body: Value) -> Result<T, RegistryError> {
+        let mut definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
+        definition.infer_omitted_fields(&self.catalog);
+        Ok(definition)
     }
 
     /// Checks that a definition is valid and that the session may write it, without writing it.

@@ -70,14 +70,15 @@ impl<'s> Lexer<'s> {
 
     /// Returns the next token and its byte offset.
     pub(crate) fn next(&mut self) -> Result<(usize, Token<'s>), SyntaxError> {
+        let after_dot = self.previous == Previous::FieldDot && self.rest().starts_with(|c: char| c.is_ascii_digit());
         self.skip_blanks();
         let start = self.offset;
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
             return Ok((start, Token::End));
         };
-        let token = if self.previous == Previous::FieldDot && first.is_ascii_digit() {
-            // A field name of digits only, as in `steps.1.items`.
+        let token = if after_dot {
+            // A field name of digits only, directly after the dot, as in `steps.1.items`.
             Token::Ident(self.take_while(|c| c.is_ascii_digit()))
         } else if self.previous == Previous::Value && first == '.' {
             self.punct(first)?

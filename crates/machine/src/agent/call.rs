@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_types::{Arguments, CallId, CallMetadata, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError};
+use toolwright_types::{CallId, CallMetadata, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError};
 
 use super::CallFacts;
 use super::run::is_zero;
@@ -169,13 +169,5 @@ impl CallState {
             }
             _ => None,
         }
-    }
-}
-
-/// Converts arguments to a JSON value. Malformed arguments become a string with the model's text.
-pub(super) fn arguments_to_value(arguments: &Arguments) -> Value {
-    match arguments {
-        Arguments::Json(value) => value.clone(),
-        Arguments::Malformed(text) => Value::String(text.clone()),
     }
 }

@@ -22,6 +22,9 @@ pub struct ModelCall {
     /// The cost in US dollars; `None` if the price of the model is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// The number of messages in the request. The reply is the message after them, if it has content or tool calls.
+    #[serde(default)]
+    pub request_messages: usize,
     /// The number of tool calls that the reply requests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requested_calls: u32,
@@ -101,6 +104,7 @@ impl AgentRun {
             ended_at: self.now,
             usage: reply.usage,
             cost_usd: reply.cost_usd,
+            request_messages: self.messages.len(),
             requested_calls: u32::try_from(reply.tool_calls.len()).unwrap_or(u32::MAX),
         };
         self.model_calls.push(call);

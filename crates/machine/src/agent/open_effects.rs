@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolwright_types::{CallId, RequestedCall};
 
-use super::call::{Batch, Call, CallState, arguments_to_value};
+use super::call::{Batch, Call, CallState};
 use super::decide::is_captured;
 use super::run::{AgentRun, Phase};
 use super::{ApprovalRequest, CallToPrepare, CallToRun, ClientActionRequest, Effect, EffectId};
@@ -139,12 +139,7 @@ fn open_effect(call: &Call) -> Option<EffectId> {
 }
 
 fn call_to_prepare(requested: &RequestedCall) -> CallToPrepare {
-    CallToPrepare {
-        tool: requested.name.clone(),
-        version: None,
-        input: arguments_to_value(&requested.arguments),
-        names: None,
-    }
+    CallToPrepare { tool: requested.name.clone(), version: None, input: requested.arguments.to_value(), names: None }
 }
 
 fn second_preparation_effect(call: &Call) -> Effect {

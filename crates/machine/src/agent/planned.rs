@@ -70,7 +70,7 @@ impl AgentRun {
 
     /// The format that the next reply of the model must have.
     pub(super) fn next_response_format(&self) -> ResponseFormat {
-        match (&self.plan, &self.spec.plan) {
+        match (self.plan.as_deref(), &self.spec.plan) {
             (Some(PlanState { stage: Stage::Planning, .. }), Some(spec)) => {
                 ResponseFormat::Structured(spec.schema.clone())
             }
@@ -145,7 +145,7 @@ fn apply_approval(state: &mut PlanState, spec: &PlanSpec, results: &[CallResult<
 
 /// Starts the next calls of the plan, or formats the result after the last step.
 fn execute_next(run: &mut AgentRun, spec: &PlanSpec) {
-    let Some(PlanState { progress: Some(progress), .. }) = &mut run.plan else { return };
+    let Some(PlanState { progress: Some(progress), .. }) = run.plan.as_deref_mut() else { return };
     match progress.next_calls(spec) {
         Ok(NextCalls::Call { tool, inputs }) => request_calls(run, &tool, inputs),
         Ok(NextCalls::Done) => format_result(run, spec),
@@ -270,7 +270,7 @@ fn ask_again(run: &mut AgentRun, content: String) {
 
 /// Sets the response of a planned run that ends before its result was formatted: a report of the executed steps.
 pub(super) fn set_partial_response(run: &mut AgentRun, ending: &Ending) {
-    let Some(PlanState { progress: Some(progress), .. }) = &run.plan else { return };
+    let Some(PlanState { progress: Some(progress), .. }) = run.plan.as_deref() else { return };
     if run.response.is_empty() && ending.status != RunStatus::Completed {
         run.response = progress.result_without_model().to_string();
     }

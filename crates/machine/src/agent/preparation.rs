@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolwright_types::{Arguments, RequestedCall, Timestamp};
 
 use super::PreparedCall;
-use super::call::{Batch, Call, CallState, arguments_to_value};
+use super::call::{Batch, Call, CallState};
 use super::closer::CallCloser;
 use super::decide::{CallToDecide, decide};
 use super::run::{AgentRun, Phase};
@@ -48,7 +48,7 @@ fn register_call(
 }
 
 fn new_call(closer: &mut CallCloser<'_>, requested: RequestedCall, name: &str, version: &str) -> Call {
-    let input = arguments_to_value(&requested.arguments);
+    let input = requested.arguments.to_value();
     let registered = closer.ledger.register(name, version, &input);
     Call {
         model_id: requested.id,

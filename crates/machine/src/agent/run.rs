@@ -37,7 +37,7 @@ pub struct AgentRun {
     pub(super) model_calls: Vec<ModelCall>,
     /// The state of the plan, if the run follows a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) plan: Option<PlanState>,
+    pub(super) plan: Option<Box<PlanState>>,
     pub(super) decisions: Vec<ApprovalRecord>,
     /// Open effects that were issued to the driver.
     pub(super) issued: Vec<EffectId>,
@@ -80,7 +80,7 @@ impl AgentRun {
         };
         match run.spec.plan.clone() {
             Some(plan) => {
-                run.plan = Some(PlanState::new());
+                run.plan = Some(Box::new(PlanState::new()));
                 planned::start(&mut run, &plan);
             }
             None => run.call_model(),

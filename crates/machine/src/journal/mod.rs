@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toolwright_types::{
-    CallId, ConversationId, CorrelationId, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition, ToolEnvelope,
-    Trial,
+    CallId, ConversationId, CorrelationId, ExecutionMode, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition,
+    ToolEnvelope, Trial,
 };
 
 use self::recording::Recording;
@@ -61,9 +62,9 @@ pub struct RunStart {
     /// Whether the run is a direct call to a tool, without an agent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub direct: bool,
-    /// Whether the run is an invocation of an agentic tool.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub agentic: bool,
+    /// The call that the run performs, if the run is the execution of an agentic tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agentic: Option<Box<AgenticExecution>>,
     /// The call that the run performs, if the run is a call to a composite tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub composite: Option<Box<CompositeCall>>,
@@ -142,6 +143,18 @@ pub struct RunStart {
     pub spec: RunSpec,
 }
 
+/// A call to an agentic tool, as the run that performs it records it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgenticExecution {
+    /// The id of the tool.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool_id: String,
+    /// How the tool uses its model.
+    pub mode: ExecutionMode,
+    /// The input of the call.
+    pub input: Value,
+}
+
 /// A call to a composite tool, as the run that performs it records it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompositeCall {
@@ -164,7 +177,7 @@ impl RunStart {
         Self {
             subject: subject.into(),
             direct: false,
-            agentic: false,
+            agentic: None,
             composite: None,
             agent_version: None,
             definition_hash: definition_hash.into(),

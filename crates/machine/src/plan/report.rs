@@ -106,11 +106,11 @@ impl PlanProgress {
 
     /// Returns the result of the plan without a model: what was executed, with the output of the last step.
     pub fn result_without_model(&self) -> Value {
-        let finished = self.reports().iter().filter(|report| report.status == StepStatus::Completed);
+        let mut finished = self.reports().iter().filter(|report| report.status == StepStatus::Completed);
         let operations: Vec<&str> = finished.clone().map(|report| report.tool.as_str()).collect();
         let described: Vec<String> = self.reports().iter().map(describe).collect();
         let count = self.plan().steps.len();
-        let last = finished.last().and_then(|report| self.results().get(report.step.to_string()));
+        let last = finished.next_back().and_then(|report| self.results().get(report.step.to_string()));
         let mut result = json!({
             "summary": format!("Executed {} of {count} steps: {}.", operations.len(), described.join("; ")),
             "operations_executed": operations,

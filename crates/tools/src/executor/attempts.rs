@@ -145,7 +145,7 @@ pub struct BackendReply {
     /// The cost, if known.
     pub cost_usd: Option<f64>,
     /// The run that the call started.
-    pub child_run: Option<ChildRun>,
+    pub child_run: Option<Box<ChildRun>>,
 }
 
 impl BackendReply {

@@ -73,7 +73,7 @@ impl EnvelopeBuilder {
         self.envelope.call_id = call_id;
     }
 
-    pub(super) fn set_child_run(&mut self, child_run: Option<ChildRun>) {
+    pub(super) fn set_child_run(&mut self, child_run: Option<Box<ChildRun>>) {
         self.envelope.metadata.child_run = child_run;
     }
 

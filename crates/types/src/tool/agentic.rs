@@ -1,6 +1,7 @@
 //! The configuration of an agentic tool: a tool with an embedded model.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::nullable::null_as_default;
 
@@ -33,6 +34,10 @@ pub struct AgenticConfig {
     /// Whether an invocation continues after a crash of the server. Default: the setting of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
+    /// Data of the author. The server does not interpret it.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub metadata: Map<String, Value>,
 }
 
 /// How the model of an agentic tool is used.
@@ -88,6 +93,10 @@ pub struct EmbeddedLlmConfig {
     /// The secret with the API key; the key from the environment if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_secret_ref: Option<String>,
+    /// Further parameters of the provider.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub extra_params: Map<String, Value>,
 }
 
 /// The tools of an agentic tool: a sequence in the deterministic mode, a selection in the agentic mode.
@@ -211,7 +220,7 @@ pub struct SafetyLimits {
     /// The maximum time in seconds, from 1 to 3600. `timeoutSeconds` is another name for it. Default: 300.
     #[serde(default, alias = "timeoutSeconds", skip_serializing_if = "Option::is_none")]
     pub max_duration_seconds: Option<u32>,
-    /// The maximum number of output tokens of a reply. Default: 4000.
+    /// The maximum number of output tokens of a reply. Default: `maxTokens` of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_call: Option<u32>,
     /// The maximum cost in US dollars, of the model and of tools with a price. Default: 1.
@@ -222,7 +231,35 @@ pub struct SafetyLimits {
     pub max_items: Option<u32>,
 }
 
+impl EmbeddedLlmConfig {
+    /// The sampling temperature.
+    pub fn temperature(&self) -> f64 {
+        self.temperature.unwrap_or(0.2)
+    }
+
+    /// The maximum number of output tokens of a reply.
+    pub fn max_tokens(&self) -> u32 {
+        self.max_tokens.unwrap_or(4000)
+    }
+}
+
 impl SafetyLimits {
+    /// The limits with a value for each absent field.
+    pub fn with_defaults(&self, model: &EmbeddedLlmConfig) -> Self {
+        Self {
+            max_steps: Some(self.steps()),
+            max_duration_seconds: Some(self.seconds()),
+            max_tokens_per_call: Some(self.tokens_per_call(model)),
+            max_total_cost: Some(self.cost_usd()),
+            max_items: Some(self.items()),
+        }
+    }
+
+    /// The maximum number of output tokens of a reply: the lower one of this limit and the limit of the model.
+    pub fn tokens_per_call(&self, model: &EmbeddedLlmConfig) -> u32 {
+        self.max_tokens_per_call.unwrap_or(u32::MAX).min(model.max_tokens())
+    }
+
     /// The maximum number of steps.
     pub fn steps(&self) -> u32 {
         self.max_steps.unwrap_or(10)

@@ -184,10 +184,10 @@ pub struct ToolDefinition {
     pub resolve: IndexMap<String, String>,
     /// The embedded model of an AGENTIC tool and the tools that it may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agentic: Option<AgenticConfig>,
+    pub agentic: Option<Box<AgenticConfig>>,
     /// The operations of a COMPOSITE tool and the rules that select one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub composite: Option<CompositeConfig>,
+    pub composite: Option<Box<CompositeConfig>>,
 }
 
 impl ToolDefinition {

@@ -14,15 +14,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::{Registry, SavedDefinition};
-use toolwright_runs::{DirectOutcome, RunSnapshot};
+use toolwright_runs::DirectOutcome;
 use toolwright_tools::{CallRequest, CompiledTool};
-use toolwright_types::{RunId, ToolDefinition, ToolType, UniqueKeys};
+use toolwright_types::{ToolDefinition, ToolType, UniqueKeys};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use self::views::{
-    CompositeCallMeta, CompositeResultView, CompositeRouteView, CompositeToolView, CompositeWaitingView,
-};
+pub use self::views::{CompositeCallMeta, CompositeInvocationView, CompositeRouteView, CompositeToolView};
 use super::agents::response_view;
 use super::tools::{RUN_ID_HEADER, find_readable_tool, find_tool, parse_requirement, split_reference};
 use crate::collection::DeletionView;
@@ -156,10 +154,10 @@ pub(crate) struct CompositeInvokeBody {
 }
 
 /// Calls a composite tool. The response is 200 also if the call failed. It is 202 if the operation waits for an approval
-/// or a client.
+/// or a client: decide the approval under its `runId`, then read the run `executionId`.
 #[utoipa::path(post, path = "/api/v1/composite-tools/invoke", tag = TAG, operation_id = "invokeCompositeTool",
     request_body = CompositeInvokeBody,
-    responses((status = 200, body = CompositeResultView), (status = 202, body = CompositeWaitingView)))]
+    responses((status = 200, body = CompositeInvocationView), (status = 202, body = CompositeInvocationView)))]
 async fn invoke(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -173,41 +171,21 @@ async fn invoke(
     let request = CallRequest { tool: name.to_owned(), version, input: object_or_null(params) };
     let (run, outcome) = engine.calls.execute(&session, request).await?;
     let header = [(RUN_ID_HEADER, run.to_string())];
-    Ok(match outcome {
-        DirectOutcome::Done(envelope) => (header, Json(CompositeResultView::new(slug, run, *envelope))).into_response(),
-        DirectOutcome::Waiting(snapshot) => {
-            let view = waiting_view(&engine, &session, slug, snapshot).await?;
-            (StatusCode::ACCEPTED, header, Json(view)).into_response()
+    match outcome {
+        DirectOutcome::Done(envelope) => {
+            Ok((header, Json(CompositeInvocationView::ended(slug, run, *envelope))).into_response())
         }
-    })
-}
-
-async fn waiting_view(
-    engine: &AppState,
-    session: &Session,
-    composite_tool: String,
-    snapshot: Arc<RunSnapshot>,
-) -> Result<CompositeWaitingView, Problem> {
-    let run: RunId = snapshot.run.id();
-    let mut operation = None;
-    if let Some(child) = snapshot.run.suspended_children().first() {
-        let child = engine.runs.get(session, child.run).await?;
-        operation = child.snapshot.start.composite.as_ref().map(|call| call.operation.clone());
+        DirectOutcome::Waiting(snapshot) => {
+            let child = snapshot.run.suspended_children().first().map(|child| child.run);
+            let approvals = response_view(&engine, &session, Arc::clone(&snapshot)).await?.approvals;
+            let execution = match child {
+                Some(child) => engine.runs.get(&session, child).await?.snapshot,
+                None => snapshot,
+            };
+            let view = CompositeInvocationView::waiting(slug, &execution, approvals);
+            Ok((StatusCode::ACCEPTED, header, Json(view)).into_response())
+        }
     }
-    let state = response_view(engine, session, snapshot).await?;
-    let meta = CompositeCallMeta {
-        composite_tool,
-        operation,
-        execution_id: run.to_string(),
-        duration_ms: None,
-        total_cost: None,
-    };
-    Ok(CompositeWaitingView {
-        status: state.response.status,
-        approvals: state.approvals,
-        waiting_child_runs: state.waiting_child_runs,
-        meta,
-    })
 }
 
 /// The input of a dry run.

@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use toolwright_agents::RoutedCall;
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::SavedDefinition;
+use toolwright_runs::RunSnapshot;
 use toolwright_types::{
     CompositeConfig, CompositeOperation, Document, RoutingMode, RoutingRule, RunId, RunStatus, Timestamp,
     ToolDefinition, ToolEnvelope, ToolError, UnifiedParameter,
 };
 
-use crate::approval_views::ChildRunView;
-use crate::run_views::ApprovalView;
+use crate::run_views::{ApprovalView, ClientActionView};
 use crate::tool_views::ToolViewStatus;
 
 /// A composite tool.
@@ -78,7 +78,7 @@ impl CompositeToolView {
     pub(super) fn new(session: &Session, saved: SavedDefinition<ToolDefinition>) -> Option<Self> {
         let SavedDefinition { document: Document { meta, body: tool }, warnings } = saved;
         let config = tool.composite.clone()?;
-        let CompositeConfig { routing_mode, default_operation_id, operations, routing_rules, .. } = config;
+        let CompositeConfig { routing_mode, default_operation_id, operations, routing_rules, .. } = *config;
         let unified_schema = config.unified_schema.iter();
         let unified_schema =
             unified_schema.filter_map(|(name, parameter)| Some((name.clone(), serde_json::to_value(parameter).ok()?)));
@@ -111,34 +111,29 @@ impl CompositeToolView {
 }
 
 /// The result of a call to a composite tool.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct CompositeResultView {
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CompositeInvocationView {
     /// Whether the call succeeded.
     pub success: bool,
-    /// The output of the operation; null if the call failed.
+    /// `AWAITING_APPROVAL` or `AWAITING_CLIENT`, if the call waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<RunStatus>,
+    /// The output of the operation; null if the call failed or waits.
     pub data: Value,
-    /// The error, if the call failed.
+    /// Why the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
+    /// The approvals that the call waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalView>,
+    /// The actions that the client has to perform. Their results belong to the run `executionId`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_actions: Vec<ClientActionView>,
     /// Warnings about the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// How the call was performed.
-    pub meta: CompositeCallMeta,
-}
-
-/// A call to a composite tool that waits.
-#[derive(Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CompositeWaitingView {
-    /// `AWAITING_APPROVAL` or `AWAITING_CLIENT`.
-    pub status: RunStatus,
-    /// The approvals that the call waits for.
-    pub approvals: Vec<ApprovalView>,
-    /// The run of the operation.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waiting_child_runs: Vec<ChildRunView>,
-    /// How the call is performed.
     pub meta: CompositeCallMeta,
 }
 
@@ -150,35 +145,60 @@ pub struct CompositeCallMeta {
     pub composite_tool: String,
     /// The slug of the operation; null if the call was not routed.
     pub operation: Option<String>,
-    /// The run of the call.
+    /// The id of the run that calls the operation, or of the refused call if no such run started.
     pub execution_id: String,
+    /// The cost in US dollars, as far as prices are known.
+    pub total_cost: f64,
     /// The duration in milliseconds. Absent while the call waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The cost in US dollars, as far as prices are known. Absent while the call waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total_cost: Option<f64>,
 }
 
-impl CompositeResultView {
-    /// Creates the view of a call that has ended.
-    pub(super) fn new(composite_tool: String, run: RunId, envelope: ToolEnvelope) -> Self {
+impl CompositeInvocationView {
+    /// Creates the view of a call that has ended. `call` is the run of the call.
+    pub(super) fn ended(composite_tool: String, call: RunId, envelope: ToolEnvelope) -> Self {
         let detail = |error: &ToolError| Some(error.details.as_ref()?.get("operation")?.as_str()?.to_owned());
-        let child = envelope.metadata.child_run.as_ref();
+        let child = envelope.metadata.child_run.as_deref();
         let operation = child.and_then(|child| child.operation.clone());
         let meta = CompositeCallMeta {
             composite_tool,
             operation: operation.or_else(|| envelope.error.as_ref().and_then(detail)),
-            execution_id: run.to_string(),
+            execution_id: child.map_or(call, |child| child.run_id).to_string(),
+            total_cost: envelope.metadata.cost_usd.unwrap_or(0.0),
             duration_ms: Some(envelope.t_end.millis_since(envelope.t_start)),
-            total_cost: Some(envelope.metadata.cost_usd.unwrap_or(0.0)),
         };
         Self {
             success: envelope.is_success(),
+            status: None,
             data: envelope.output,
             error: envelope.error,
+            approvals: Vec::new(),
+            client_actions: Vec::new(),
             warnings: envelope.metadata.warnings,
             meta,
+        }
+    }
+
+    /// Creates the view of a call that waits. `execution` is the run that calls the operation.
+    pub(super) fn waiting(composite_tool: String, execution: &RunSnapshot, approvals: Vec<ApprovalView>) -> Self {
+        let RunSnapshot { start, run } = execution;
+        let id = run.id().to_string();
+        let actions = run.pending_client_actions().into_iter();
+        Self {
+            success: false,
+            status: Some(run.status()),
+            data: Value::Null,
+            error: None,
+            approvals,
+            client_actions: actions.map(|action| ClientActionView::new(&id, action)).collect(),
+            warnings: start.warnings.clone(),
+            meta: CompositeCallMeta {
+                composite_tool,
+                operation: start.composite.as_ref().map(|call| call.operation.clone()),
+                execution_id: id,
+                total_cost: run.resource_usage().cost_usd,
+                duration_ms: None,
+            },
         }
     }
 }

@@ -1,0 +1,49 @@
+//! Executes a plan that an earlier run of an agentic tool made, or that a person changed.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_catalog::Session;
+use toolwright_machine::plan::Plan;
+use toolwright_runs::RunHandle;
+use toolwright_tools::{CompiledTool, Violation};
+
+use super::AgenticCall;
+use crate::error::StartError;
+use crate::spec::RunOrigin;
+use crate::start::LaunchError;
+use crate::{Agents, Unavailable};
+
+impl Agents {
+    /// Starts a run of an agentic tool with a known plan. The run calls no model.
+    pub async fn start_plan(
+        &self,
+        session: &Session,
+        tool: &Arc<CompiledTool>,
+        input: Value,
+        plan: Plan,
+    ) -> Result<Arc<RunHandle>, StartError> {
+        let agent = self.embedded_agent(session, tool).await?;
+        self.check_capacity()?;
+        let input = tool.validate_input(input).await.map_err(|violations| {
+            StartError::Input(violations.first().map(Violation::to_string).unwrap_or_default())
+        })?;
+        let origin = RunOrigin::new(session, Arc::clone(&session.realm), Arc::clone(&session.principal));
+        let written = serde_json::to_value(&plan).map_err(|error| StartError::Plan(error.to_string()))?;
+        let call = AgenticCall { tool, input: &input, plan: Some(plan.clone()) };
+        let draft = Box::pin(self.draft_agentic(&agent, call, origin)).await?;
+        let Some(spec) = &draft.start.spec.plan else {
+            return Err(StartError::Plan("the tool selects its tools itself, so it has no plans".to_owned()));
+        };
+        if let Some(issue) = plan.check(spec).first() {
+            return Err(StartError::Plan(issue.to_string()));
+        }
+        if let Some(schema) = &draft.executor.answers.plan {
+            let violations = schema.validate(written).await.err().unwrap_or_default();
+            if let Some(violation) = violations.first() {
+                return Err(StartError::Plan(violation.to_string()));
+            }
+        }
+        self.launch(draft, Vec::new()).await.map_err(|LaunchError::Write(error)| Unavailable::from(error).into())
+    }
+}
