@@ -16,7 +16,7 @@ use toolwright_catalog::Session;
 use toolwright_catalog::registry::{Registry, SavedDefinition};
 use toolwright_runs::DirectOutcome;
 use toolwright_tools::{CallRequest, CompiledTool};
-use toolwright_types::{ToolDefinition, ToolType, UniqueKeys};
+use toolwright_types::{MANAGED_FIELDS, ToolDefinition, ToolType, UniqueKeys};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -80,9 +80,9 @@ async fn create(
     JsonBody(UniqueKeys(body)): JsonBody<UniqueKeys>,
 ) -> Result<Response, Problem> {
     let mut tool = VIEWS.new_tool(with_unified_schema(body))?;
-    let without_schema =
-        Value::Object(tool.iter().filter(|(name, _)| *name != "inputJsonSchema").map(cloned).collect());
-    if let Ok(definition) = serde_json::from_value::<ToolDefinition>(without_schema) {
+    let is_authored = |name: &str| name != "inputJsonSchema" && !MANAGED_FIELDS.contains(&name);
+    let authored = tool.iter().filter(|(name, _)| is_authored(name)).map(|(name, value)| (name.clone(), value.clone()));
+    if let Ok(definition) = serde_json::from_value::<ToolDefinition>(Value::Object(authored.collect())) {
         drop_generated_schema(&mut tool, &definition);
     }
     let saved = registry.create::<ToolDefinition>(&session, Value::Object(tool), params.origin()?).await;
@@ -149,7 +149,6 @@ pub(crate) struct CompositeInvokeBody {
     tool: String,
     /// The input. Default: an empty object.
     #[serde(default)]
-    #[schema(value_type = Object)]
     params: Value,
 }
 
@@ -194,7 +193,6 @@ async fn invoke(
 pub(crate) struct CompositeRouteBody {
     /// The input. Default: an empty object.
     #[serde(default)]
-    #[schema(value_type = Object)]
     params: Value,
 }
 
@@ -253,10 +251,6 @@ fn drop_generated_schema(fields: &mut Map<String, Value>, definition: &ToolDefin
     if fields.get("inputJsonSchema") == Some(&definition.effective_input_schema()) {
         fields.shift_remove("inputJsonSchema");
     }
-}
-
-fn cloned((name, value): (&String, &Value)) -> (String, Value) {
-    (name.clone(), value.clone())
 }
 
 /// The view of a tool with its ETag.
