@@ -27,7 +27,7 @@ pub enum LibrarySelection {
     Named(String),
     /// A library that the request contains.
     Inline {
-        /// The name that reports show.
+        /// The name of the library in reports.
         name: String,
         /// The implementations.
         tools: Bindings,
@@ -37,7 +37,7 @@ pub enum LibrarySelection {
 /// Why a library cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BindingError {
-    /// The agent has no such library.
+    /// The agent has no library with this name.
     #[error("agent `{agent}` has no library `{name}`; it has {known}")]
     Unknown {
         /// The agent.
@@ -64,7 +64,7 @@ pub enum BindingError {
 }
 
 impl LibrarySelection {
-    /// Returns the name that reports show.
+    /// Returns the name of the library in reports.
     pub fn name(&self) -> &str {
         match self {
             LibrarySelection::Named(name) | LibrarySelection::Inline { name, .. } => name,
@@ -81,7 +81,8 @@ pub(super) struct BindingContext<'a> {
 }
 
 impl Agents {
-    /// Returns the implementations of a library that the session requested.
+    /// Returns the implementations of the requested library. Fails if one of them cannot replace its tool, or if the
+    /// session lacks the permission.
     pub(super) async fn bind(
         &self,
         session: &Session,
@@ -96,8 +97,8 @@ impl Agents {
                     VersionedRef::parse(implementation).is_some_and(|found| found.name.eq_ignore_ascii_case(tool))
                 };
                 if !bound.iter().all(same) {
-                    // Replacing a tool by another tool requires the permission to write the agent. Another version of
-                    // the same tool only requires the permission to run the agent.
+                    // Replacing a tool by another tool requires the permission to write the agent. Using another
+                    // version of the same tool requires only the permission to run the agent.
                     let name = context.agent.document.meta.ref_name.as_str();
                     self.0.access.require(session, Action::Write, Resource::Agent { name })?;
                 }

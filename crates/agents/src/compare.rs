@@ -26,7 +26,7 @@ use toolwright_runs::{CommandError, RunHandle, RunLaunch, RunQuery, RunSnapshot}
 pub(crate) const MAX_RUNS: usize = 2_000;
 /// The maximum number of pairs of runs that are executed at the same time.
 const CONCURRENT_PAIRS: usize = 4;
-/// The number of runs that one query lists.
+/// The page size of queries for runs.
 const PAGE: u32 = 1_000;
 
 /// A request to compare two libraries.
@@ -200,7 +200,7 @@ impl Agents {
         };
         let (agents, guard) = (self.clone(), self.0.trials.register(trial_id, active_trial));
         self.0.runs.spawn_background(async move {
-            // Every case runs once before a case is repeated.
+            // Every case runs once before any case runs a second time.
             let mut pairs = (0..runs).zip(cases.iter().cycle());
             let mut active = FuturesUnordered::new();
             loop {
@@ -218,7 +218,7 @@ impl Agents {
         Ok(trial_id)
     }
 
-    /// Returns the current state of a trial; `None` if the session can see no such trial.
+    /// Returns the current state of a trial; `None` if the trial does not exist or the session may not see it.
     pub async fn comparison_report(
         &self,
         session: &Session,
@@ -256,8 +256,8 @@ impl Agents {
         }))
     }
 
-    /// Compares those runs of an agent that started at or after `since`. Runs that use a library of the traffic split
-    /// are compared with runs that use none. Shadow runs are compared with their original runs.
+    /// Compares runs of an agent. Only runs that started at or after `since` are included. Runs that use a library of
+    /// the traffic split are compared with runs that use none. Shadow runs are compared with their original runs.
     pub async fn live_report(
         &self,
         session: &Session,
@@ -270,7 +270,7 @@ impl Agents {
         let query = |kind| RunQuery { trial: Some(kind), subject: Some(name.clone()), since, ..page() };
         let mut arms: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
         for snapshot in self.list_snapshots(session, query(TrialKind::Split)).await? {
-            // A fork is excluded, because it shares its first entries with another run.
+            // A fork is excluded, because its first entry contains a copy of the trial of the original run.
             if let (Some(trial), None, Some(_)) =
                 (&snapshot.start.trial, snapshot.start.forked_from, snapshot.run.ending())
             {

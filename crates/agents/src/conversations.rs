@@ -99,8 +99,8 @@ impl Conversations {
         mut query: ConversationQuery,
     ) -> Result<ConversationQuery, ConversationError> {
         if all {
-            // No principal has the id 0. A session that may read the conversations of this owner may read all
-            // conversations.
+            // No principal has the id 0. So only a session that may read the conversations of every owner passes this
+            // check.
             let unowned = Resource::Conversation { owner: PrincipalId::from_bits(0) };
             self.access.require(session, Action::Read, unowned)?;
         } else {
@@ -213,10 +213,11 @@ fn join_calls(turns: Vec<(Turn, TurnBody)>, outputs: &HashMap<RunId, AgentOutput
         .collect()
 }
 
-/// A call whose run was deleted. Its result is the text that the model received, if the turn with this text is known.
+/// Returns the entry of a call whose run was deleted. `result` is the text that the model received for the call, if the
+/// turn with this text exists.
 fn call_without_envelope(call: &TurnCall, result: Option<&(String, bool)>) -> ToolCallEntry {
     let (name, input) = (&call.requested.name, call.input());
-    // Without a known version, the id is derived as for an unknown tool.
+    // The version of the tool is not known, so the id is derived as for an unknown tool.
     let call_id = call.call_id.clone().unwrap_or_else(|| CallId::derive(name, "", &input, 0));
     let mut entry = ToolCallEntry::unfinished(name, &call_id, &input);
     match result {
@@ -225,7 +226,8 @@ fn call_without_envelope(call: &TurnCall, result: Option<&(String, bool)>) -> To
             entry.invocation.error_message = Some(content.clone());
         }
         Some((content, false)) => {
-            // The text is the output as JSON, unless it was truncated or has a note.
+            // Normally, the text is the output as JSON. If the output was truncated or a note was added, the text is
+            // not valid JSON and becomes a string.
             let output = serde_json::from_str(content).unwrap_or_else(|_| Value::String(content.clone()));
             entry.invocation.status = Some(InvocationStatus::Success);
             entry.call.was_executed = true;

@@ -1,6 +1,6 @@
 //! Estimates the worst-case cost of one run of an agent, from its limits and the prices of its models.
 //!
-//! The facts are collected first. The estimate is a pure function of them.
+//! First collects the facts about the agent and its delegates. The estimate is a pure function of these facts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use toolwright_types::{MemoryStrategy, round_usd};
 use super::delegate::MAX_DELEGATION_DEPTH;
 use super::{Agents, StartError};
 
-/// The maximum number of agents that are followed through delegation.
+/// The maximum number of direct and indirect delegates whose facts are collected.
 const MAX_AGENTS: usize = 100;
 
 /// The worst-case cost of one run.
@@ -55,7 +55,7 @@ pub struct CostTerm {
 pub struct CostModel {
     /// `model` or `fallback`.
     pub role: &'static str,
-    /// What is known about the model.
+    /// The provider, the price and the context size of the model, if they are known.
     pub info: ModelInfo,
     /// The highest cost of one call in US dollars. `None` if it is not known.
     pub call_usd: Option<f64>,
@@ -96,7 +96,7 @@ struct AgentFacts {
 enum ToolPriceBound {
     /// In US dollars.
     PerCall(f64),
-    /// The price of a tool depends on its response.
+    /// Not known, because the price of at least one tool depends on its response.
     Unknown,
 }
 
@@ -171,7 +171,7 @@ impl Agents {
             vec![CostModel::new("model", models.info(&session.realm, llm).map_err(invalid)?, output_tokens(llm))];
         if let Some(choice) = &definition.fallback_model {
             let info = models.info(&session.realm, &models.fallback_config(llm, choice)).map_err(invalid)?;
-            // The fallback model gets the same request, with the limit of the configured model.
+            // The fallback model gets the same request. So the output limit of the configured model applies.
             used.push(CostModel::new("fallback", info, output_tokens(llm)));
         }
         let tools = self.0.resolver.tools(agent, &session.realm, &session.principal).await?;
@@ -208,7 +208,7 @@ impl CostModel {
     }
 }
 
-/// The highest cost of one call: the context is full, and the reply has as many tokens as it may have.
+/// The highest cost of one call: the request and the reply fill the context, and the reply has its maximum length.
 fn call_cost(info: &ModelInfo, output_tokens: u64) -> Option<f64> {
     let price = info.price.as_ref()?.price;
     if price.input == 0.0 && price.output == 0.0 {
@@ -226,9 +226,9 @@ fn call_cost(info: &ModelInfo, output_tokens: u64) -> Option<f64> {
 struct Bound {
     /// The highest cost of the run.
     worst_usd: Option<f64>,
-    /// The highest cost of the calls that start before the run notices that it has reached a limit on cost.
+    /// The highest amount by which the run can exceed a limit on cost.
     excess_usd: Option<f64>,
-    /// The highest number of tokens that these calls use.
+    /// The highest number of tokens by which the run can exceed a limit on tokens.
     excess_tokens: Option<u64>,
     /// The highest price of one token.
     token_usd: Option<f64>,
@@ -261,7 +261,8 @@ fn estimate(own: &AgentFacts, facts: &Facts) -> CostEstimate {
     }
 }
 
-/// Returns the bound of each delegate of an agent that runs at this depth. `None` means that the delegate cannot run.
+/// Returns the bound of each delegate of `agent`. `depth` is the delegation depth of `agent` itself. `None` means that
+/// the delegate cannot run.
 fn delegate_bounds(
     agent: &AgentFacts,
     facts: &Facts,
@@ -356,7 +357,7 @@ fn worst_tool_call(agent: &AgentFacts, delegates: &[Option<Bound>], of: impl Fn(
     Some(agent.tool_price.usd()?.max(highest(delegates, of)?))
 }
 
-/// The cost of the calls that start before the run notices that it has reached a limit: one model call, or the calls to
+/// The highest cost that a run can add after the last check of a limit: the cost of one model call, or of all calls to
 /// tools and delegates that run at the same time.
 fn excess(
     call: Option<f64>,
@@ -379,7 +380,8 @@ fn highest(delegates: &[Option<Bound>], of: impl Fn(&Bound) -> Option<f64>) -> O
     delegates.iter().flatten().map(of).try_fold(0.0, |most: f64, one| Some(most.max(one?)))
 }
 
-/// Whether all prices are known. A model without a price counts as free, so a limit on cost does not stop it.
+/// Whether all prices are known. During a run, the calls to a model without a price count as free, so a limit on cost
+/// does not stop the run.
 fn prices_known(agent: &AgentFacts, delegates: &[Option<Bound>]) -> bool {
     token_usd(agent, delegates).is_some()
 }
@@ -459,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn worst_case_is_the_lowest_bound() {
+    fn worst_case_cost_is_the_lowest_of_the_costs_that_the_limits_allow() {
         let none = Facts::new();
         assert_eq!(worst(&agent(), &none), (Some(0.3), Some("maxIterations")));
         let limited = AgentFacts { max_cost_usd: Some(0.1), ..agent() };

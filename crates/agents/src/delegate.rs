@@ -1,5 +1,5 @@
-//! Executes calls that start a run: to another agent, to an agentic tool or to a composite tool. The child run gets a share of the parent
-//! run's remaining budget.
+//! Executes calls to agents, agentic tools and composite tools. Each of these calls starts a run. The child run gets a
+//! share of the parent run's remaining budget.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -87,22 +87,20 @@ impl DelegateBackend {
                 _ => outcome(&snapshot),
             };
         }
-        // The child run is suspended. The message makes the executor drop this future. The parent run repeats the call
-        // when the child run has ended.
+        // The child run is suspended. The message to `pause` makes the executor drop this future. The parent run
+        // repeats the call when the child run has ended.
         let Some(pause) = &cx.resources.pause else {
             let message = format!("run `{run}` waits, but the call was made by another tool, which cannot wait");
             return Err(denied("waiting", message));
         };
-        {
-            pause.send((run, snapshot.run.status()));
-        }
+        pause.send((run, snapshot.run.status()));
         std::future::pending().await
     }
 }
 
 impl Agents {
-    /// Drafts the run of an agent that another run calls. The call has the permissions of the calling run, like the call
-    /// to any tool.
+    /// Drafts the run of an agent that another run calls. The call has the permissions of the calling run, like a call
+    /// to any other tool.
     async fn draft_delegate(
         &self,
         attempt: &Attempt<'_>,
@@ -136,8 +134,9 @@ impl Backend for DelegateBackend {
         Box::pin(self.call(attempt))
     }
 
-    /// Starting a run counts as a read: only the tools of the child run write, and each of their calls is checked against
-    /// the rules of both runs. So after a crash, the call is repeated and finds the child run that it started.
+    /// Starting a run counts as a read: only the tools of the child run write, and each of their calls is checked
+    /// against the rules of both runs. A read is repeated after a crash, and the repeated call finds the existing child
+    /// run.
     fn effects(&self, _tool: &CompiledTool, _input: &Value) -> SideEffects {
         SideEffects::Reads
     }

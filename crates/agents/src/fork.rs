@@ -59,7 +59,7 @@ pub enum ForkError {
     /// The agent cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The run has no such entry.
+    /// The run has no entry with this number.
     #[error("must be an entry of the run, between 1 and {entries}; {nearest}")]
     NoEntry {
         /// The number of entries of the run.
@@ -98,9 +98,9 @@ pub enum ForkError {
 pub struct NearestEntries {
     /// The run.
     pub run: RunId,
-    /// The last such entry before the requested one.
+    /// The nearest earlier entry.
     pub before: Option<u64>,
-    /// The first such entry after the requested one.
+    /// The nearest later entry.
     pub after: Option<u64>,
 }
 
@@ -159,7 +159,7 @@ impl Agents {
         self.check_not_blocked(session, &subject, &entries).await?;
         if changes.prompt.is_some() || changes.model.is_some() || changes.result.is_some() {
             // The agent may act with the permissions of another principal. So only a principal that may write the agent
-            // may change its prompt or its model, or replace the output of a tool.
+            // may change the prompt or the model, or replace the output of a tool.
             let resource = Resource::Agent { name: agent.document.meta.ref_name.as_str() };
             self.0.access.require(session, Action::Write, resource).map_err(StartError::from)?;
         }

@@ -46,7 +46,7 @@ pub enum ExecutionModel {
     Hybrid,
 }
 
-/// A pattern that defines an agent. It contains the tools that the text defines and that the agent refers to.
+/// A pattern that defines an agent. It includes the tools from the same gram text that the agent refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPattern(Pattern);
 
@@ -134,7 +134,8 @@ impl Agents {
         let body = serde_json::to_value(&definition).unwrap_or_default();
         let mut document = Document::unsaved(definition.ref_name.clone(), definition);
         document.meta.content_hash = hex_digest(&body);
-        // Toolsets are cached by agent id. So the id includes the hashes of the tools.
+        // Toolsets are cached by agent id. Agents with different tools must have different ids, so the id includes the
+        // hashes of the tools.
         let hashes: Vec<&str> = carried.iter().map(|tool| tool.content_hash.as_str()).collect();
         document.meta.id = format!("gram/{}", hex_digest(&json!([body, hashes])));
         document.meta.source = DefinitionSource::Gram;

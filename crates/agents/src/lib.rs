@@ -93,7 +93,7 @@ impl Default for AgentSettings {
 #[derive(Clone)]
 pub struct Agents(Arc<Inner>);
 
-/// The services that agents use.
+/// The services that [`Agents`] needs.
 pub struct AgentServices {
     /// Resolves the tools of agents.
     pub resolver: Resolver,

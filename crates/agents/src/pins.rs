@@ -18,9 +18,9 @@ pub type Pins = IndexMap<String, Option<ToolEnvelope>>;
 
 impl Agents {
     /// Determines the values of a run's pins. A pin with `stale_last_success` may use the last successful output of an
-    /// earlier run. The last runs of the same agent with the same owner and the same principal in the same realm are
-    /// searched. An agent with a `principalRef` acts as one principal for all its callers, so the owner decides whose
-    /// results a pin may contain.
+    /// earlier run. Only runs of the same agent, owner, principal and realm are searched, latest first. The principal
+    /// alone is not sufficient: an agent with a `principalRef` acts as one principal for all its callers, and a pin
+    /// must not contain the results of another caller.
     pub async fn pins(&self, session: &Session, snapshot: &RunSnapshot) -> Result<Result<Pins, PinError>, Unavailable> {
         let pins = &snapshot.start.spec.pins;
         if pins.is_empty() {

@@ -1,7 +1,8 @@
 //! The data that the server adds to prompts: the task, the tools and their schemas, and reference data. The first journal
 //! entry of a run contains the rendered prompt, so a recovery or a replay does not read the data again.
 //!
-//! All of this data is fenced: a model sees where it begins and ends, and is told not to follow instructions in it.
+//! All of this data is fenced: tags mark where the data begins and ends, and a note tells the model not to follow
+//! instructions in the data.
 
 use serde_json::{Map, Value};
 use toolwright_catalog::{CompiledAgent, Toolset};
@@ -19,7 +20,7 @@ const USER_TASK: &str = "user_task";
 const AVAILABLE_TOOLS: &str = "available_tools";
 const EXECUTION_HISTORY: &str = "execution_history";
 
-/// The maximum number of tokens of the data of an agentic tool whose definition sets none.
+/// The default maximum size of the data in the prompt of an agentic tool, in tokens.
 const MAX_CONTEXT_TOKENS: u32 = 16_000;
 
 /// The sentence that explains fences to the model.
@@ -44,7 +45,7 @@ pub(super) struct PromptRequest<'a> {
     pub tools: &'a Toolset,
     pub realm: &'a RealmScope,
     pub message: &'a str,
-    /// The variables that the caller sent. They replace the variables of the server.
+    /// The variables that the caller sent. They take precedence over variables of the server with the same names.
     pub context: Map<String, Value>,
 }
 
@@ -58,7 +59,7 @@ struct Block {
 }
 
 impl Agents {
-    /// Returns the data that the prompt of an agent mentions or its configuration asks for.
+    /// Returns the data that the prompt or the configuration of an agent refers to.
     pub(super) async fn prompt_context(&self, request: PromptRequest<'_>) -> Result<PromptContext, StartError> {
         let PromptRequest { agent, tools, realm, message, mut context } = request;
         let mentioned: Vec<&str> = agent.prompt.variables().collect();
@@ -98,7 +99,8 @@ impl Agents {
         Ok(PromptContext { variables: context, appended, warnings })
     }
 
-    /// Adds the data that the configuration of an agentic tool asks for and its prompt does not mention.
+    /// Adds the data that the configuration of an agentic tool refers to, unless the prompt of the tool already
+    /// contains it.
     async fn add_configured(
         &self,
         blocks: &mut Vec<Block>,
@@ -152,7 +154,8 @@ fn insert(variables: &mut Map<String, Value>, path: &str, text: String) {
         None => drop(variables.insert(path.to_owned(), Value::String(text))),
         Some((name, rest)) => {
             let entry = variables.entry(name.to_owned()).or_insert_with(|| Value::Object(Map::new()));
-            // `{{reference_data}}` and `{{reference_data.users}}` cannot both be variables: the first one is kept.
+            // `{{reference_data}}` and `{{reference_data.users}}` cannot both be variables. `{{reference_data}}` takes
+            // precedence.
             if let Value::Object(fields) = entry {
                 insert(fields, rest, text);
             }
@@ -233,7 +236,7 @@ fn fair_share(sizes: &[u64], budget: u64) -> u64 {
     budget
 }
 
-/// Cuts a text at the end of a line, to `share` of its `size` tokens.
+/// Shortens a text of `size` tokens to about `share` tokens. The cut is at the end of a line.
 fn cut_text(text: &str, size: u64, share: u64) -> String {
     let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(share).checked_div(size).unwrap_or(0);
     let end = text.floor_char_boundary(usize::try_from(bytes).unwrap_or(usize::MAX));

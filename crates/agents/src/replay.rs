@@ -105,7 +105,7 @@ pub(super) struct RecordedRun {
 pub(super) struct ReplayOptions<'a> {
     /// The implementations that replace tools of the recorded run.
     pub library: &'a LibrarySelection,
-    /// Other tools that are called even if the recording has their outputs.
+    /// Tools that are called even if the recording has their outputs, in addition to the replaced tools.
     pub live_tools: &'a BTreeSet<String>,
     pub overrides: ModelOverrides,
     pub trial: Trial,
@@ -198,7 +198,7 @@ impl Agents {
         self.check_may_run(session, &agent)?;
         self.check_may_replay(session, &agent, &recorded_run)?;
         if prompt.is_some() || model.is_some() {
-            // Only a principal that may write the agent may change its prompt or model.
+            // Only a principal that may write the agent may change the prompt or the model.
             self.check_may_change(session, &agent)?;
         }
         self.check_capacity()?;

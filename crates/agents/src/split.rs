@@ -16,8 +16,8 @@ use toolwright_catalog::Unavailable;
 use toolwright_runs::RunLaunch;
 
 impl Agents {
-    /// Decides whether a new run uses the library of its agent's live split, and records the decision in the run's
-    /// start.
+    /// Decides whether a new run uses the library of its agent's live split, and records the decision in the first
+    /// entry of the run.
     pub(super) async fn choose_arm(
         &self,
         agent: &CompiledAgent,
@@ -116,7 +116,7 @@ pub(super) struct ShadowRun {
     origin: RunOrigin,
 }
 
-/// Returns whether a run belongs to the given share of all runs, a number between 0 and 1.
+/// Returns whether a run belongs to a share of all runs. The share is a number between 0 and 1.
 fn in_share(run: RunId, share: f64) -> bool {
     let digest = toolwright_types::json::digest(&serde_json::json!([run.to_string(), "split"]));
     // 48 bits of the hash, as a fraction between 0 and 1.

@@ -106,8 +106,8 @@ impl Agents {
         Ok(self.undo_state(session, run).await?.undo.only(run, call_id))
     }
 
-    /// Starts a new run that undoes one call of `run`, and returns the id of the new run. If a run that undoes the call is
-    /// already active, returns its id.
+    /// Starts a new run that undoes one call of `run`, and returns the id of the new run. If a run that undoes the call
+    /// is already active, returns its id.
     pub async fn undo_call(&self, session: &Session, run: RunId, call_id: &CallId) -> Result<RunId, UndoError> {
         let UndoState { undo, next, active } = self.undo_state(session, run).await?;
         if let Some(active) = active {
@@ -211,7 +211,7 @@ impl Agents {
         let mut compensated = compensated.clone();
         let runs: HashSet<RunId> = writes.calls.iter().map(|write| write.start.spec.run).collect();
         for made_by in runs {
-            // The stored effects also show the calls that were undone one by one or with their child run.
+            // The stored effects also show the calls that were undone one by one, or by an undo of their child run.
             let undone = self.0.runs.undone_calls(session, made_by).await?;
             compensated.extend(undone.into_iter().map(|call_id| (made_by.to_string(), call_id.to_string())));
         }
@@ -232,7 +232,8 @@ impl Agents {
         undo: &mut UndoPreview,
     ) -> Result<(), UndoError> {
         let (run, call_id) = (start.spec.run, envelope.call_id.clone());
-        // If another implementation executed the call, the compensating tool of that implementation is used.
+        // If the run used a library that replaced the tool, the compensating tool of the implementation in the library
+        // is used.
         let bound = start.bindings.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&envelope.name));
         let bound = bound.and_then(|(_, implementation)| VersionedRef::parse(implementation));
         let name = bound.as_ref().map_or(envelope.name.as_str(), |bound| bound.name);

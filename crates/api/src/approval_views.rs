@@ -57,7 +57,7 @@ pub struct ApprovalDecisionView {
     pub input: Option<Value>,
 }
 
-/// An approved call, for comparison with one that waits.
+/// An earlier approved call, for comparison with a call that waits for approval.
 #[derive(Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovedCallView {

@@ -6,7 +6,7 @@ use toolwright_types::Timestamp;
 use crate::problem::Problem;
 use crate::routes::runs::parse_optional;
 
-/// The filters as the request contains them.
+/// The filters of a request, before they are parsed.
 pub(crate) struct CallFilterParams {
     pub tool_ref: Option<String>,
     pub agent_ref: Option<String>,

@@ -308,8 +308,8 @@ fn links<T: Collection>(status: &str) -> impl Iterator<Item = (&'static str, Lin
     })
 }
 
-/// Returns the name of a page schema in the OpenAPI document. Each item type needs a separate name, because
-/// [`PageView`] is generic and would have the same name for all of them.
+/// Returns the name of a page schema in the OpenAPI document. The name contains the item type, because the generic type
+/// [`PageView`] would otherwise have the same schema name for every item type.
 fn page_name<T: Collection>() -> String
 where
     T::View: ToSchema,

@@ -77,12 +77,12 @@ pub struct TurnView {
     /// The calls that the model requested, with their results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCallEntry>,
-    /// If the turn is the result of a call: the id of the call, which is `callId` of the entry in `toolCalls` of the turn
-    /// that requested it. Absent in turns of earlier releases.
+    /// If the turn is the result of a call: the id of the call. The turn that requested the call has an entry with the
+    /// same `callId` in `toolCalls`. Absent in turns of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// If the turn is the result of a call: the id that the model gave the call. Models may use an id twice; use `callId`
-    /// to find the call.
+    /// If the turn is the result of a call: the id that the model gave the call. Models may use an id twice; use
+    /// `callId` to find the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// If the turn is the result of a call: the tool that was called.

@@ -252,7 +252,8 @@ impl From<RecordError> for Problem {
             RecordError::MissingFilter(_) => Problem::invalid("/all", text),
             RecordError::InvalidRequest { part, message, position } => {
                 let path = match part {
-                    // The body is not JSON, so the empty pointer refers to the whole body.
+                    // The body is CSV text without JSON fields, so the path is the empty JSON pointer, which refers to
+                    // the whole body.
                     RequestPart::Text => String::new(),
                     other => format!("/{}", other.as_str()),
                 };

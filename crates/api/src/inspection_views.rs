@@ -23,14 +23,14 @@ pub struct JournalEntryView {
     /// `recovered`, `verified`, `call_ended`, `child_suspended`, `child_ended`, `handed_to_client`,
     /// `approval_decided`, `client_returned`, `expired`, `timer_fired`, `cancelled` or `failed`.
     pub kind: String,
-    /// How long the thing took that ends with this entry: a model call, a preparation, a call, or a wait. Absent for
-    /// other entries.
+    /// The duration of the step that ends with this entry: a model call, a preparation, a tool call, or a wait. Absent
+    /// for other entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The cost of the model call or the call, in US dollars. Absent if it is not known.
+    /// The cost of the model call or the tool call, in US dollars. Absent if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// The tokens of the model call, or of the child run of the call.
+    /// The tokens of the model call, or of the child run that the tool call started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The call that the entry concerns.
@@ -90,9 +90,10 @@ pub struct RunStateView {
     /// The reason for the status, as a stable identifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The number of messages that the model has seen or sees next.
+    /// The number of all messages in the conversation with the model.
     pub message_count: u64,
-    /// The index of the first of the returned messages, from 0. If it is not 0, `beforeMessage` returns earlier ones.
+    /// The index of the first of the returned messages, from 0. If it is not 0, a request with `beforeMessage` returns
+    /// earlier messages.
     pub first_message: u64,
     /// The messages, oldest first.
     pub messages: Vec<MessageView>,
@@ -146,13 +147,13 @@ pub struct MessageView {
     /// The calls that a reply requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<RequestedCallView>,
-    /// The id that the model gave to the call, in the result of a call.
+    /// If the message is the result of a call: the id that the model gave to the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The tool, in the result of a call.
+    /// If the message is the result of a call: the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_ref: Option<String>,
-    /// Whether the call failed, in the result of a call.
+    /// If the message is the result of a call: whether the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
 }
@@ -219,7 +220,7 @@ impl From<&OfferedTool> for OfferedToolView {
     }
 }
 
-/// The consumption and the limits of a run. A limit and its rest are null if there is no limit.
+/// The consumption and the limits of a run. `limit` and `left` are null if there is no limit.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetView {
@@ -242,7 +243,7 @@ pub struct AmountView {
     pub used: f64,
     /// The limit.
     pub limit: Option<f64>,
-    /// The rest.
+    /// The amount that is left until the limit.
     pub left: Option<f64>,
 }
 

@@ -67,8 +67,8 @@ pub fn openapi_json() -> String {
     openapi::text(&openapi::router().split_for_parts().1)
 }
 
-/// Returns the API reference, which is served at `/docs`. It is rendered when it is first requested, because most servers
-/// never show it.
+/// Returns the API reference, which is served at `/docs`. It is rendered when it is first requested, because most
+/// servers never show it.
 pub fn reference_page() -> &'static str {
     static PAGE: LazyLock<String> =
         LazyLock::new(|| reference::page(&serde_json::from_str(&openapi_json()).unwrap_or_default()));

@@ -17,7 +17,8 @@ pub(crate) const MAX_LIMIT: u32 = 100;
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct QueryBody {
-    /// The values that fields must have. A list matches if one of its elements matches. Dots address nested fields.
+    /// The values that fields must have. If a field is a list, one of its elements must have the value. Dots address
+    /// nested fields.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     #[schema(value_type = Object)]
     filter: Map<String, Value>,
@@ -44,8 +45,8 @@ impl QueryBody {
     }
 }
 
-/// Returns the query that the parameters of `GET` on a collection describe. A parameter with an unknown name filters by
-/// the field of that name.
+/// Converts the parameters of `GET` on a collection to a query. A parameter without a special meaning filters by the
+/// field with the same name.
 pub(crate) fn from_query_params(mut parameters: BTreeMap<String, String>) -> Result<DefinitionQuery, Problem> {
     let limit = match parameters.remove("limit") {
         Some(text) => Some(text.parse().map_err(|_| invalid_limit(&text))?),
@@ -90,7 +91,8 @@ fn definition_query(
     Ok(DefinitionQuery { filters, matching: None, source: None, apply_set: None, sort, limit, cursor })
 }
 
-/// Parses the query parameter of a list request. The query cannot contain variables. Returns `None` if the query is absent or empty.
+/// Parses the parameter `query` of a list request. The query cannot contain variables. Returns `None` if the query is
+/// absent or empty.
 pub(crate) fn parse_filter(text: Option<&str>) -> Result<Option<Filter>, Problem> {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     let invalid = |message: String| Problem::new(Code::InvalidQuery, format!("query: {message}"));
@@ -103,8 +105,8 @@ pub(crate) fn parse_filter(text: Option<&str>) -> Result<Option<Filter>, Problem
     bound.map(Some).map_err(|error| invalid(error.to_string()).with_field("/query", error.to_string()))
 }
 
-/// Parses a query like [`parse_filter`], for lists whose items have fixed fields. A query with any other field is
-/// rejected.
+/// Parses a query in the same way as [`parse_filter`], for lists whose items have fixed fields. Rejects a query that
+/// uses a field for which `is_known` returns false.
 pub(crate) fn filter_on_known_fields(
     text: Option<&str>,
     is_known: fn(&str) -> bool,

@@ -77,13 +77,13 @@ codes! {
     TypeInUse = "type-in-use", CONFLICT, "The type has records";
     /// Other agents use a tool that a gram text would change.
     ToolInUse = "tool-in-use", CONFLICT, "Other agents use the tool";
-    /// The principal has the maximum number of such items.
+    /// The principal already has the maximum number of secrets or of other items.
     LimitReached = "limit-reached", CONFLICT, "A limit is reached";
     /// The run has ended.
     RunEnded = "run-ended", CONFLICT, "The run has ended";
     /// The bundle cannot be parsed or is inconsistent.
     InvalidBundle = "invalid-bundle", UNPROCESSABLE_ENTITY, "The bundle is not valid";
-    /// The run cannot be forked at that entry or with these changes.
+    /// The run cannot be forked at the requested entry or with the requested changes.
     CannotFork = "cannot-fork", UNPROCESSABLE_ENTITY, "The run cannot be forked there";
     /// The trial request is invalid.
     InvalidTrial = "invalid-trial", UNPROCESSABLE_ENTITY, "The trial is not valid";
@@ -206,7 +206,7 @@ impl Problem {
         self.with_issues([DefinitionIssue { path: path.to_owned(), message: message.into() }])
     }
 
-    /// Adds an invalid field with the position in its text.
+    /// Adds an invalid field, with the position of the error in the text of the field.
     pub(crate) fn with_span(mut self, path: &str, message: impl Into<String>, span: TextSpan) -> Self {
         let TextSpan { line, column, start, end } = span;
         self.errors.push(FieldError {

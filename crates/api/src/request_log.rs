@@ -1,5 +1,5 @@
-//! A layer that gives an id and a correlation id to each request that has none, logs one line per request, and converts
-//! panics of handlers to responses.
+//! A layer that adds the request id and the correlation id that a request lacks, logs one line per request, and
+//! converts panics of handlers to responses.
 //!
 //! Both ids are in the response. All log lines of the request contain the request id. The log line about the request
 //! and the log lines of its runs contain the correlation id. The tracing span contains only the request id, because a
@@ -48,7 +48,8 @@ pub(crate) struct SessionSlot(Arc<OnceLock<Session>>);
 
 impl SessionSlot {
     pub(crate) fn set(&self, session: &Session) {
-        // Setting fails if the request was already authenticated. The session is then the same.
+        // Setting fails if the request was already authenticated. In that case the slot already contains the same
+        // session.
         let _ = self.0.set(session.clone());
     }
 }

@@ -72,7 +72,7 @@ pub struct ChangeView {
 
 impl From<ValueDifference> for ChangeView {
     fn from(ValueDifference { field, expected, got }: ValueDifference) -> Self {
-        // A definition contains no null: an absent field is omitted.
+        // A definition never contains null. So null means that the field is absent in one of the revisions.
         let op = match (&expected, &got) {
             (Value::Null, _) => "add",
             (_, Value::Null) => "remove",

@@ -21,7 +21,7 @@ pub struct AgentResponseView {
     /// The id of the run.
     pub run_id: String,
     /// The correlation id: from the header `X-Correlation-Id` of the request that started the run, otherwise the id of
-    /// that request. Child runs have the same, and HTTP, gRPC and MCP tools send it.
+    /// that request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
     #[serde(default)]
     pub correlation_id: String,
     /// The conversation, if the agent keeps one.
@@ -46,7 +46,8 @@ pub struct AgentResponseView {
     pub pins: Pins,
     /// The actions that the client has to perform.
     pub client_actions: Vec<ClientActionView>,
-    /// The calls that wait for approval, of this run and of its child runs. Decide each under its own `runId`.
+    /// The calls that wait for approval, of this run and of its child runs. To decide one of them, use the `runId` of
+    /// its entry.
     pub approvals: Vec<ApprovalView>,
     /// The child runs that wait for an approval or a client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -234,7 +235,7 @@ pub struct RunOriginView {
     /// The role of the run in a trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<RunTrialView>,
-    /// Whether each journal entry is committed before the next effect starts.
+    /// Whether the run is durable: each journal entry is committed before the next step starts.
     pub durable: bool,
     /// When the run started.
     #[schema(value_type = String, format = DateTime)]
@@ -270,7 +271,7 @@ impl RunOriginView {
 pub struct ApprovalView {
     /// The run of the call.
     pub run_id: String,
-    /// The run that started the run of the call.
+    /// The parent run of the run that requested the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<String>,
     /// The first run of the chain of parents.

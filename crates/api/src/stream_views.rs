@@ -25,7 +25,7 @@ pub struct StreamEventView {
     pub iteration: u32,
     /// The id of the run.
     pub run_id: String,
-    /// The time of the event: of its journal entry, or of the arrival of a delta.
+    /// The time of the event's journal entry, or the time at which a delta arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
@@ -56,7 +56,7 @@ pub struct StreamEventView {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum StreamEventKind {
-    /// The model was called, or sent a part of its reasoning.
+    /// The server called the model, or the model sent a part of its reasoning.
     Thinking,
     /// A part of the model's reply.
     TextDelta,

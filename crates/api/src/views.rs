@@ -26,12 +26,12 @@ pub(crate) struct MetaView {
     revision: i64,
     /// SHA-256 of the canonical definition.
     content_hash: String,
-    /// The principal that created it.
+    /// The principal that created the definition.
     created_by: String,
     /// When the definition was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// The principal that wrote it last.
+    /// The principal that wrote the definition last.
     updated_by: String,
     /// When the definition was written last.
     #[schema(value_type = String, format = DateTime)]

@@ -16,7 +16,7 @@ pub enum LimitExceeded {
     Nodes,
 }
 
-/// The error for a document that is not decoded.
+/// The error for a document that cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// The document exceeds a limit.
@@ -56,8 +56,8 @@ pub fn check(document: &[u8]) -> Result<(), LimitExceeded> {
     NodeCounter::default().add(document)
 }
 
-/// Counts the bytes and nodes of a document that arrives in parts. The count is exact for valid JSON and does not depend
-/// on how the document is divided.
+/// Counts the bytes and nodes of a document that arrives in parts. The count is exact for valid JSON and does not
+/// depend on how the document is divided.
 #[derive(Debug, Clone, Default)]
 pub struct NodeCounter {
     bytes: usize,
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn count_is_exact_however_the_document_is_divided(value in values(), pretty: bool, size in 1_usize..9) {
+        fn node_count_does_not_depend_on_how_the_document_is_split(value in values(), pretty: bool, size in 1_usize..9) {
             let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
             let mut counter = NodeCounter::default();
             for part in text.as_bytes().chunks(size) {

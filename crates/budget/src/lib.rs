@@ -4,13 +4,14 @@
 //! double at each level, a selector that visits every pair of nodes. So each operation on foreign data has a limit for
 //! bytes, for JSON nodes and for work:
 //!
-//! - [`from_slice`] and [`parse`] decode JSON within the limits for bytes and nodes. [`check`] and [`NodeCounter`] are for
-//!   documents that another crate decodes and for documents that are still arriving.
+//! - [`from_slice`] and [`parse`] decode JSON within the limits for bytes and nodes. [`check`] and [`NodeCounter`] are
+//!   for documents that another crate decodes and for documents that are still arriving.
 //! - [`charge`] counts the work of the current thread. Operations whose work depends on foreign data call it, and stop
 //!   when it returns [`Stopped`].
-//! - [`run`] performs such an operation: on the current thread if it is short, otherwise on a thread for blocking work.
-//!   The work stops when its future is dropped. [`run_sized`] is for operations that do not count their work.
-//! - [`Shares`] limits how much of a resource one owner holds at once, such as the workers that run its code.
+//! - [`run`] performs an operation that calls [`charge`]: on the current thread if the operation is short, otherwise on
+//!   a thread for blocking work. The work stops when its future is dropped. [`run_sized`] is for operations that do not
+//!   count their work.
+//! - [`Shares`] limits how much of a resource, such as the workers that run code, one owner holds at once.
 
 mod json;
 mod meter;

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_ends_the_operation() {
+    fn next_operation_has_its_full_limit_after_a_panic() {
         let panicked = std::panic::catch_unwind(|| within(10, || std::panic::resume_unwind(Box::new(()))));
         assert!(panicked.is_err());
         assert_eq!(within(10_000, || charge_each(10_000)), Ok(10_000));

@@ -1,4 +1,4 @@
-//! Divides a limited resource among its owners.
+//! Limits how many units of a resource each owner holds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -27,8 +27,8 @@ impl Shares {
         self.each
     }
 
-    /// Waits for a unit. Waiting callers of an owner are served in order. Returns `None` only if the semaphore is closed,
-    /// which never happens.
+    /// Waits for a unit. Waiting callers of an owner are served in order. Returns `None` only if the semaphore is
+    /// closed, which never happens.
     pub async fn acquire(&self, owner: &str) -> Option<Share> {
         self.of(owner).acquire_owned().await.ok().map(Share)
     }

@@ -27,7 +27,8 @@ pub struct CompiledAgent {
     pub inline_tools: Vec<Arc<CompiledTool>>,
     /// Warnings that every run of the agent reports.
     pub warnings: Vec<String>,
-    /// The data for the prompt of an agentic tool. `None` for other agents, whose prompts only get what they mention.
+    /// The data for the prompt of an agentic tool. `None` for other agents, whose prompts contain only the data that
+    /// their text refers to.
     pub context: Option<ContextConfig>,
 }
 

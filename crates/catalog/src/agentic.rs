@@ -14,7 +14,7 @@ use crate::Unavailable;
 use crate::agent::CompiledAgent;
 use crate::catalog::Catalog;
 
-/// The maximum number of tool calls that the model of an agentic tool may choose.
+/// The maximum number of tool calls that the model of an agentic tool may request in one run.
 const MAX_TOOL_CALLS: u32 = 50;
 
 impl Catalog {
@@ -39,7 +39,8 @@ impl Catalog {
             .map_err(|issues: Issues| Unavailable::new("a stored agentic tool is not valid in this release", issues))?;
         agent.context = Some(config.context_config.clone());
         if config.execution_mode == ExecutionMode::Agentic && config.system_prompt.is_some() {
-            // The model gets the schemas of its tools with the tools. They are in the prompt only if it mentions them.
+            // The request to the model already contains the schemas of the tools. The prompt repeats the schemas only
+            // if its text refers to them.
             agent.context.iter_mut().for_each(|context| context.include_schemas = false);
         }
         Ok(Some(if saved { self.cache_agent(realm, key, agent) } else { Arc::new(agent) }))
@@ -95,7 +96,8 @@ fn llm_config(config: &EmbeddedLlmConfig, limits: &SafetyLimits) -> LlmConfig {
     }
 }
 
-/// Returns the system prompt for an agentic tool whose definition has none, made from its purpose, mode and tools.
+/// Generates a system prompt from the purpose, the mode and the tools of an agentic tool. It is used if the definition
+/// has no system prompt.
 pub fn default_prompt(tool: &ToolDefinition, config: &AgenticConfig) -> String {
     let purpose = tool.description_or_name().trim_end_matches('.');
     let mut prompt =

@@ -280,7 +280,7 @@ impl Identity {
         Ok(realm)
     }
 
-    /// Returns a session of the same principal in another realm that it may enter.
+    /// Returns a session of the same principal in another realm. Fails if the principal may not enter that realm.
     pub async fn switch_realm(&self, session: &Session, realm: &str) -> Result<Session, AuthenticationError> {
         let realm = self.enter_realm(&session.principal, realm).await?;
         Ok(Session::new(Arc::clone(&session.principal), realm))

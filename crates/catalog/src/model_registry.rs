@@ -51,8 +51,8 @@ pub struct ModelInfo {
     pub price: Option<ModelPrice>,
     /// The size of the context in tokens, if it is known.
     pub context_tokens: Option<u64>,
-    /// The environment variable with the operator's API key, and whether it is set. `None` if the provider is not known or
-    /// needs no key.
+    /// The environment variable with the operator's API key, and whether it is set. `None` if the provider is not known
+    /// or needs no key.
     pub key_variable: Option<(String, bool)>,
     /// Whether agents without a model use this model.
     pub is_default: bool,
@@ -63,7 +63,7 @@ pub struct ModelInfo {
 pub struct ModelPrice {
     /// The price.
     pub price: Price,
-    /// Who set the price. `None` for a free model of this server.
+    /// Who set the price. `None` for a scripted model, which is free.
     pub source: Option<PriceSource>,
     /// The date of the price, if it is known.
     pub as_of: Option<String>,
@@ -75,7 +75,7 @@ pub struct ModelRegistry(Arc<Inner>);
 
 struct Inner {
     models: ModelFactory,
-    /// The factories of the realms that have their own prices, by realm name.
+    /// The model factories of the realms that have their own prices. The key is the name of the realm.
     realm_models: BTreeMap<String, ModelFactory>,
     defaults: ModelDefaults,
     egress: EgressPolicy,
@@ -171,7 +171,7 @@ impl ModelRegistry {
         models
     }
 
-    /// Returns what is known about the model of a configuration.
+    /// Returns the information about the model of a configuration.
     pub fn info(&self, realm: &RealmScope, llm: &LlmConfig) -> Result<ModelInfo, InvalidModelRef> {
         let ModelRef { provider, model } = self.model_ref(llm)?;
         let models = self.models(realm);

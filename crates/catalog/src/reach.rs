@@ -1,5 +1,5 @@
-//! Builds the reach graph: what agents can reach through their tools, with the providers of the tools and the data behind
-//! them.
+//! Builds the reach graph: what agents can reach through their tools, with the providers of the tools and the data
+//! behind them.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -327,7 +327,7 @@ impl<'a> Walk<'a> {
         self.add_node(ReachNode::new(id.clone(), kind, name)).then_some(id)
     }
 
-    /// Adds a node if it is new. Returns whether the graph contains it.
+    /// Adds a node if it is new. Returns false if the graph is full and does not contain the node.
     fn add_node(&mut self, node: ReachNode) -> bool {
         if self.seen.contains(&node.id) {
             return true;

@@ -194,7 +194,7 @@ pub(crate) enum SelectedBy {
 }
 
 impl SelectedBy {
-    /// Returns the name of this way of selection.
+    /// Returns the name of the variant, such as `category`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             SelectedBy::Name => "name",
@@ -214,8 +214,9 @@ pub(crate) fn selects(
     !selection(agent, tool, refers).is_empty()
 }
 
-/// Returns the ways in which an agent definition selects the tool: by a reference that `refers` accepts, by such a
-/// reference in a library, by category, or by tag. The list is empty if the agent excludes the tool.
+/// Returns the ways in which an agent definition selects the tool: by a tool reference, by an implementation in a
+/// library, by category, or by tag. `refers` decides whether a reference means the tool. The list is empty if the agent
+/// excludes the tool.
 pub(crate) fn selection(
     agent: &AgentDefinition,
     tool: &ToolDefinition,

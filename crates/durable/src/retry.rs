@@ -7,8 +7,8 @@ use toolwright_types::RetryDelays;
 /// The delays between attempts.
 const DELAYS: RetryDelays = RetryDelays::exponential(Duration::from_millis(50), Duration::from_secs(1));
 
-/// Repeats a request to `url` until it succeeds. Returns the last error when the time that `retry_for` allows for this
-/// error has passed.
+/// Repeats a request to `url` until it succeeds. `retry_for` returns how long the request is repeated after an error.
+/// When this time has passed, returns the last error.
 pub(crate) async fn retry<E, F>(url: &str, retry_for: impl Fn(&E) -> Duration, request: impl Fn() -> F) -> Result<(), E>
 where
     E: std::error::Error + 'static,

@@ -10,8 +10,8 @@ use toolwright_types::RunId;
 /// The name of the virtual object for runs in Restate.
 pub(crate) const RUN_OBJECT: &str = "ToolwrightRun";
 
-/// The maximum number of batches of tasks that one invocation executes. An invocation replays its batches after a crash,
-/// so a long run is split into several invocations.
+/// The maximum number of batches of tasks that one invocation executes. An invocation replays its batches after a
+/// crash, so a long run is split into several invocations.
 const MAX_BATCHES: usize = 100;
 
 /// The virtual object for runs. Restate calls only one handler of a run at a time.
@@ -30,7 +30,7 @@ pub(crate) struct TaskService(pub Runs);
     invocation_retry_policy(initial_interval = "50ms", factor = 2.0, max_interval = "1s", max_attempts = 1000000000)
 )]
 impl RunObject {
-    /// Wakes a run: it checks its timers, its child runs and its unfinished tasks.
+    /// Wakes a run. The run then checks its timers, its child runs and its unfinished tasks.
     #[handler]
     async fn wake(&self, ctx: ObjectContext<'_>) -> HandlerResult<()> {
         self.advance(&ctx, TaskEvent::Wake).await
@@ -70,7 +70,7 @@ fn wake_later<'ctx>(ctx: &impl ContextClient<'ctx>, run: RunId, plan: &TaskPlan)
     }
 }
 
-/// The tasks that one invocation executes first.
+/// The input of an invocation: a run, and the tasks to execute first.
 #[derive(Serialize, Deserialize)]
 struct TaskBatch {
     run: RunId,
@@ -109,7 +109,7 @@ impl TaskService {
     }
 }
 
-/// The name that Restate's user interface shows: the name of the first task, and the number of the others.
+/// The name that Restate's user interface shows: the name of the first task, and the number of the other tasks.
 fn batch_name(tasks: &[Task]) -> String {
     match tasks {
         [] => String::new(),

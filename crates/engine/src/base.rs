@@ -78,7 +78,7 @@ impl Base {
         let BaseOptions { data, database, sync, seal, clock, policies, blobs, environment } = options;
         create_data_folder(data).map_err(|source| OpenError::Data { path: data.to_owned(), source })?;
         let shared = matches!(database, Location::Postgres(_));
-        // Postgres does not use this disk.
+        // A Postgres database does not use the disk of the data folder, so it needs no reserve there.
         let reserve = (!shared).then(|| DiskReserve::release(data));
         let options = toolwright_store::StoreOptions { url: database, sync, clock: Arc::clone(&clock), seal };
         let store = Store::open(options).await?;

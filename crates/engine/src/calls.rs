@@ -39,12 +39,12 @@ impl Calls {
         &self.executor
     }
 
-    /// Returns the runs of the calls.
+    /// Returns the service that starts the runs of direct calls.
     pub(crate) fn runs(&self) -> &Runs {
         &self.runs
     }
 
-    /// Checks that the session may execute a tool. The error is the permission that it lacks.
+    /// Checks that the session may execute a tool. The error describes the permission that the session lacks.
     pub(crate) fn may_execute(&self, session: &Session, tool: &CompiledTool) -> Result<(), String> {
         let permit = self.access.may_execute(&session.principal, &session.realm, tool);
         permit.map(drop).map_err(|denial| denial.permission)
@@ -109,8 +109,8 @@ impl Calls {
         self.execute_unsaved(session, definition, None).await
     }
 
-    /// Executes a tool that is not stored, with an empty input. With `provider`, that provider is used instead of a
-    /// stored one. The call has a journal like any other call.
+    /// Executes a tool that is not stored, with an empty input. If `provider` is set, the call uses it instead of a
+    /// stored provider. The call has a journal like any other call.
     pub async fn execute_unsaved(
         &self,
         session: &Session,

@@ -1,8 +1,8 @@
 //! Reserves disk space for the start of a server.
 //!
 //! SQLite needs disk space to open a database, even if the server then only reads. The reserve is a file in the data
-//! folder. A server deletes it before it opens the database and writes it again afterwards. So a server can start on a
-//! full disk and serve reads.
+//! folder. A server deletes the file before it opens the database, and writes the file again afterwards. So a server
+//! can start on a full disk and serve reads.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

@@ -38,7 +38,7 @@ pub(crate) fn channel(store: Store) -> (DriftRecorder, DriftWriter) {
 }
 
 impl DriftRecorder {
-    /// Queues the differences of a tool without waiting.
+    /// Adds the drift of a tool to the queue without waiting.
     pub(crate) fn send(
         &self,
         realm: &RealmScope,
@@ -68,7 +68,7 @@ impl ports::DriftSink for DriftRecorder {
 }
 
 impl DriftWriter {
-    /// Writes drift until `stop` is cancelled. Then it writes what is still in the queue.
+    /// Writes drift until `stop` is cancelled. Then writes the drift that is still in the queue.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::new();
         while stop

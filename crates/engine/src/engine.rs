@@ -83,7 +83,8 @@ pub struct Options {
     pub scheduler: Option<Arc<dyn TaskScheduler>>,
     /// Backends for tool types that the engine does not implement.
     pub backends: Vec<(ToolType, Arc<dyn Backend>)>,
-    /// The optional features of the program, in addition to those of this crate. Only for the status of the server.
+    /// The optional features of the program, in addition to those of this crate. Only the status of the server shows
+    /// them.
     pub features: Vec<&'static str>,
     /// The clock of all services.
     pub clock: Arc<dyn Clock>,
@@ -311,8 +312,8 @@ impl Engine {
         &self.signing_key
     }
 
-    /// Returns an id of this deployment, which is the same on all servers with the same seal key. It reveals nothing about
-    /// the key.
+    /// Returns an id of this deployment, which is the same on all servers with the same seal key. It reveals nothing
+    /// about the key.
     pub fn deployment_id(&self) -> String {
         let key = self.signing_key().as_slice();
         let mut id = toolwright_types::json::hex_digest(&serde_json::json!(["deployment", key]));

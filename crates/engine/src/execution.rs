@@ -92,7 +92,7 @@ impl Execution {
             record_rules,
             Arc::clone(clock),
         );
-        // This cannot fail, because the slot is empty: no other code sets it.
+        // `set` cannot fail, because no other code sets this slot.
         let _ = records_slot.set(records.clone());
         let delegation = Arc::new(DelegateBackend::default());
         let functions = SandboxBackend::new(FunctionBackend::new(library, http.clone()), sandbox);

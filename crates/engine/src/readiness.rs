@@ -1,7 +1,7 @@
-//! Checks whether a tool or a provider is ready for a caller: life cycle, permission, provider, secrets, drift and changed
-//! definitions. Never opens a secret.
+//! Checks whether a tool or a provider is ready for a caller: life cycle, permission, provider, secrets, drift and
+//! changed definitions. Never opens a secret.
 //!
-//! The facts are collected first. The checks are pure functions of them.
+//! First collects the facts that the checks need. The checks are pure functions of these facts.
 
 use toolwright_catalog::registry::RegistryError;
 use toolwright_catalog::{Session, Unavailable};
@@ -34,7 +34,7 @@ pub struct ReadinessCheck {
     pub status: CheckStatus,
     /// What was found.
     pub message: String,
-    /// How to resolve it.
+    /// How to resolve the problem.
     pub remedy: Option<String>,
     /// The name of the secret, for the check of a secret.
     pub secret: Option<String>,
@@ -75,11 +75,11 @@ impl Readiness {
 struct SecretFact {
     name: String,
     scope: Option<&'static str>,
-    /// Whether a user logs in to get it.
+    /// Whether a user creates the secret by a login.
     is_login: bool,
 }
 
-/// What is known about the connection of a provider.
+/// The last connection test of a provider, and the time of the provider's last change.
 struct ConnectionFact {
     test: Option<ProviderTest>,
     /// When the provider was last changed. A discovery of its tools is not a change.
@@ -87,8 +87,8 @@ struct ConnectionFact {
 }
 
 impl Engine {
-    /// Checks whether a tool is ready for the session. With `probe`, the connection of its provider is tested now;
-    /// otherwise the last test counts.
+    /// Checks whether a tool is ready for the session. With `probe`, the connection of its provider is tested now.
+    /// Otherwise the check uses the result of the last test.
     pub async fn tool_readiness(
         &self,
         session: &Session,

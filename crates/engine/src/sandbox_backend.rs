@@ -164,8 +164,8 @@ impl AsyncHost for ToolHost<'_> {
         self.attempt.queue.leave();
     }
 
-    /// Returns `None` if the job has waited long in the queue. Its code then did not get its full time, so the executor
-    /// ends the attempt and its error names the time in the queue.
+    /// Returns `None` if the job has waited long in the queue, because the code then had less time than its time limit
+    /// allows. In that case the executor ends the attempt, and its error contains the time in the queue.
     fn deadline(&self) -> Option<Instant> {
         let Attempt { queue, tool, .. } = self.attempt;
         (!queue.waited_long(tool.limits.attempt)).then_some(self.deadline)

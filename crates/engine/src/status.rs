@@ -15,8 +15,8 @@ use toolwright_store::Store;
 
 /// The time limit of each check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the status of the languages is cached. This check starts a worker for each language, which takes longer
-/// than the other checks.
+/// How long the status of the languages is cached. The check of the languages starts a worker for each language, which
+/// takes longer than the other checks.
 const LANGUAGES_TTL: Duration = Duration::from_secs(60);
 /// The free disk space below which the disk needs attention.
 const LOW_DISK_BYTES: u64 = 1 << 30;

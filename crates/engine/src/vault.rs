@@ -38,7 +38,7 @@ pub enum VaultError {
     /// The value is empty or too large.
     #[error("the value of a secret must have 1 to {MAX_SECRET_BYTES} bytes")]
     Size,
-    /// The owner does not exist in this realm.
+    /// The user to whom the secret would belong does not exist in this realm.
     #[error("{0}")]
     Owner(String),
     /// The principal has the maximum number of secrets.
@@ -82,7 +82,8 @@ impl Vault {
         Ok(all)
     }
 
-    /// Returns the owner of the secret that applies to the session: `user`, `realm` or `org`. Returns `None` if no secret applies.
+    /// Returns the scope of the secret that applies to the session: `user`, `realm` or `org`. Returns `None` if no
+    /// secret applies.
     pub(crate) async fn scope_of(&self, session: &Session, name: &str) -> Result<Option<&'static str>, Unavailable> {
         // No secret has an invalid name, so nothing is found.
         let Ok(name) = name.parse::<RefName>() else { return Ok(None) };
@@ -110,7 +111,7 @@ fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> ports:
     ports::PortError { port: "the secret store", source: Box::new(source) }
 }
 
-/// Implements the executor's port for secrets.
+/// Resolves secrets for the executor: implements its port `SecretResolver`.
 pub(crate) struct VaultPort {
     pub store: Store,
     pub logins: Logins,

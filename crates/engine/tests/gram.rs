@@ -230,7 +230,7 @@ async fn invalid_agent_texts_are_rejected_with_the_reason() {
 }
 
 #[tokio::test]
-async fn envelope_names_the_library_function_and_a_conflicting_description_causes_a_warning() {
+async fn envelope_contains_the_name_of_the_library_function_and_a_conflicting_description_causes_a_warning() {
     let fixture = Fixture::new().await;
     let known = AgentPattern::parse(HELLO).unwrap();
     let (_, settled) = fixture.run(AgentSource::Interpreted(&known), "World").await;

@@ -38,7 +38,7 @@ struct RepeatingScheduler {
     invocations: AtomicUsize,
 }
 
-/// A handle of the scheduler that can be cloned.
+/// A cloneable handle to the scheduler.
 #[derive(Clone, Default)]
 struct Shared(Arc<RepeatingScheduler>);
 
@@ -87,7 +87,7 @@ struct World {
     tool: Arc<SlowTool>,
 }
 
-/// The tool of the agent.
+/// The tool that the agents of these tests call. A test can delay the end of a call.
 #[derive(Default)]
 struct SlowTool {
     /// How often the tool was called.
@@ -206,7 +206,7 @@ async fn second_invocation_does_not_execute_a_running_task() {
     let (same, run, again) = (runs.clone(), started.run, call.clone());
     first.spawn(async move { same.execute_tasks(run, "first", again).await.unwrap() });
     tool.started.notified().await;
-    // The second invocation ends at once, although the call has not ended.
+    // The second invocation ends at once, although the call that the first invocation made has not ended.
     let plan = runs.execute_tasks(started.run, "second", wake().await.tasks).await.unwrap();
     assert!(plan.tasks.is_empty() && plan.timer.is_none(), "{plan:?}");
     tokio::task::spawn_blocking(move || tool.barrier.get().map(Barrier::wait)).await.unwrap();

@@ -5,9 +5,9 @@ use std::fmt;
 
 use crate::Position;
 
-/// The error for a text that is not a valid expression, template, selector or mapping.
+/// The error for a source text that is not a valid expression, template, selector or mapping.
 ///
-/// It is reported when a definition with the text is saved, never during evaluation.
+/// Parsing reports this error when a definition that contains the text is saved. Evaluation never reports it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at {location}")]
 pub struct ParseError {
@@ -25,12 +25,12 @@ impl ParseError {
         &self.message
     }
 
-    /// The position in the text.
+    /// The position of the error in the source text.
     pub fn position(&self) -> Position {
         self.location.position
     }
 
-    /// The JSON pointer of the text if it is part of an object template.
+    /// The JSON pointer of the invalid value if the source is a [`ValueTemplate`](crate::ValueTemplate).
     pub fn pointer(&self) -> Option<&str> {
         self.location.pointer.as_deref()
     }
@@ -93,12 +93,13 @@ impl EvalError {
         &self.message
     }
 
-    /// The position in the text.
+    /// The position of the error in the source text.
     pub fn position(&self) -> Position {
         self.location.position
     }
 
-    /// The JSON pointer of the text if it is part of an object template.
+    /// The JSON pointer of the string that cannot be evaluated if the source is a
+    /// [`ValueTemplate`](crate::ValueTemplate).
     pub fn pointer(&self) -> Option<&str> {
         self.location.pointer.as_deref()
     }

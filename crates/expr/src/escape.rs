@@ -34,8 +34,9 @@ pub fn text(value: &Value) -> Result<String, EscapeError> {
 
 /// Escapes a value for one segment of a URL path, or a part of a segment. Encodes `/`.
 ///
-/// Rejects null and the empty string, because `/users/${id}` without an id is the path of all users. Does not reject
-/// `.` and `..`, because several values may form one segment. [`check_path`] checks the whole path.
+/// Rejects null and the empty string, because `/users/${id}` without an id is the path of all users. Accepts `.` and
+/// `..`, because the value may be only a part of the segment. [`check_path`] rejects such segments in the rendered
+/// path.
 pub fn path_segment(value: &Value) -> Result<String, EscapeError> {
     let text = plain(value);
     if text.is_empty() {

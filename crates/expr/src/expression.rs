@@ -27,8 +27,8 @@ use crate::{EvalError, ParseError, Position, Reference, Scope, references};
 pub struct Expression {
     source: Box<str>,
     tree: Node,
-    /// The names of a simple path such as `param.a.b`, if the expression is one. A simple path is looked up without the
-    /// evaluator.
+    /// The names of the path if the expression is a simple path such as `param.a.b`. A simple path is looked up without
+    /// the evaluator.
     simple_path: Option<Box<[Box<str>]>>,
 }
 

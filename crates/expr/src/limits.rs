@@ -24,7 +24,7 @@ impl Default for EvalLimits {
 /// The number of bytes that are read or copied at a cost of 1.
 const BYTES_PER_COST: usize = 64;
 
-/// The remaining cost and output of a running evaluation.
+/// The cost and the output bytes that a running evaluation may still use.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: EvalLimits,

@@ -21,7 +21,7 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
         .map_err(|error| format!("invalid pattern `{pattern}`: {}", reason(&error)))
 }
 
-/// Returns the last line of the library's message. The lines before it repeat the pattern.
+/// Returns the last line of the error message of the `regex` crate. The lines before it repeat the pattern.
 fn reason(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(_) => "it is too large; use fewer repetitions".to_owned(),

@@ -84,7 +84,7 @@ mod tests {
     use crate::Expression;
 
     #[test]
-    fn references_are_the_paths_outside_of_macro_variables() {
+    fn references_contain_all_paths_except_those_of_macro_variables() {
         for (source, expected) in [
             ("steps.1.items", "steps.1.items"),
             ("steps.1.items[0].id", "steps.1.items"),

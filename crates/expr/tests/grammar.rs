@@ -1,4 +1,4 @@
-//! Compares this parser with the parser of the `cel` crate: both must accept the same texts.
+//! Compares the expression parser with the parser of the `cel` crate: both must accept the same texts.
 
 use proptest::prelude::*;
 use toolwright_expr::Expression;

@@ -95,7 +95,7 @@ fn selectors_that_visit_too_many_nodes_are_rejected() {
     assert_eq!(JsonPath::parse("$[?$[?$.*]]").unwrap().query(&wide).unwrap().len(), 20_000);
 }
 
-/// Counts the work of a query.
+/// Returns the number of steps that a query is charged.
 fn steps(selector: &str, document: &Value) -> u64 {
     let path = JsonPath::parse(selector).unwrap();
     let is_enough = |steps: &u64| within(*steps, || path.query(document)).is_ok();

@@ -1,4 +1,4 @@
-//! Measures parsing, printing and queries, and compares parsing with the reference parser.
+//! Measures the speed of parsing, printing and queries, and compares this parser with the reference parser.
 //!
 //! Run it with `cargo bench -p toolwright-gram`. Each figure is the best of several rounds over the same text. This
 //! reduces the effect of other processes on the measurement.

@@ -1,5 +1,5 @@
-//! Compares this parser with the reference parser on generated texts and prints every difference. Fails on an unknown
-//! difference.
+//! Compares the parser of this crate with the reference parser on generated texts and prints every difference. Fails on
+//! an unknown difference.
 //!
 //! Run it with `cargo run --release -p toolwright-gram --example compare_with_reference [texts] [seed]`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing, reason = "a developer tool")]

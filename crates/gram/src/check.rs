@@ -20,8 +20,8 @@ pub fn check(source: &str, others: &DefinitionIndex) -> Vec<Diagnostic> {
         Err(errors) => return errors.into_vec(),
     };
     let mut errors = model::check_names(&tree, others);
-    // `locate` reports at most `MAX_DIAGNOSTICS` errors and the fact that there are more. Further spans are not
-    // computed, because finding the span of an element walks the tree from its root.
+    // `locate` reports at most `MAX_DIAGNOSTICS` errors. It needs one more error to report that there are too many.
+    // Further spans are not computed, because each search for a span starts at the root of the tree.
     for (path, invalid) in validate(&pattern, others).into_iter().take(MAX_DIAGNOSTICS + 1) {
         let span = model::locate_element(&tree, &path);
         errors.push(SpannedError::new(code(&invalid.kind), span, invalid.to_string()));

@@ -18,7 +18,7 @@ pub struct Diagnostic {
     pub position: Position,
     /// The position after the last character.
     pub end: Position,
-    /// The message: a lower-case fragment with the input in backticks.
+    /// The message: a lower-case sentence fragment that quotes source text in backticks.
     pub message: String,
     /// A suggested fix, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub enum DiagnosticCode {
     TooLarge,
     /// Brackets nest deeper than [`crate::MAX_NESTING`].
     TooDeep,
-    /// The text has more errors than the maximum that is reported.
+    /// The text has more errors than the maximum number of reported errors.
     TooManyErrors,
     /// A character that cannot start a token.
     UnknownCharacter,
@@ -68,7 +68,7 @@ pub enum DiagnosticCode {
 }
 
 impl DiagnosticCode {
-    /// Returns the name of the code, which is stable across versions.
+    /// Returns the name of the code. The name does not change between releases.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidUtf8 => "invalid-utf8",

@@ -126,7 +126,8 @@ impl Differences {
         }
     }
 
-    /// Compares two lists of patterns. Returns the pairs of indexes of patterns that were compared with each other.
+    /// Compares two lists of patterns. Each returned pair contains the indexes of two patterns that were compared with
+    /// each other.
     fn elements(&mut self, before: &[Pattern], after: &[Pattern]) -> Vec<(usize, usize)> {
         let pairs = pair(before, after);
         for (old, new) in &pairs {

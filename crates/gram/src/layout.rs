@@ -115,8 +115,8 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Writes a closing bracket. If items precede it, it starts a new line. Comments before the bracket are indented
-    /// like the items.
+    /// Writes a closing bracket, on a new line if items precede it. Comments before the bracket are indented like the
+    /// items.
     fn close(&mut self, before: Child, token: Token<'t>) {
         let only_subject = match before {
             Child::Node(node) => node.kind() == NodeKind::Subject,

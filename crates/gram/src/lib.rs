@@ -49,9 +49,9 @@
 //!
 //! The grammar is that of `tree-sitter-gram` 0.6.1. Tests use it as the reference parser.
 //! `tests/grammar/differences.rs` lists the intended differences and their reasons. The reference parser does not
-//! define the meaning of three constructs. This crate defines it as follows. A document with several patterns is a
-//! pattern with the label `Gram.Root`. A path with several arrows is a pattern with the label `Gram.Walk`. An arrow
-//! that points left is a relation from its right node to its left node.
+//! define the meaning of three constructs. This crate gives them the following meanings. A document with several
+//! patterns is a pattern with the label `Gram.Root`. A path with several arrows is a pattern with the label
+//! `Gram.Walk`. An arrow that points left is a relation from its right node to its left node.
 //!
 //! # Queries
 //!

@@ -26,7 +26,7 @@ use crate::reflection::{self, Server};
 use crate::status::to_failure;
 
 /// The maximum size of a message, in bytes. A decoded message takes up to a hundred times as much memory, because an
-/// item of a list may be one byte long.
+/// encoded list item may take only one byte.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
 /// The maximum number of messages of a server stream.
 const MAX_MESSAGES: usize = 10_000;

@@ -15,7 +15,7 @@ use crate::status::to_failure;
 /// How long descriptors are cached.
 const TIME_TO_LIVE: Duration = Duration::from_secs(600);
 
-/// An invalid descriptor set.
+/// The error for an invalid descriptor set.
 #[derive(Debug, thiserror::Error)]
 #[error("the descriptor set is invalid: {0}")]
 pub struct InvalidDescriptorSet(String);

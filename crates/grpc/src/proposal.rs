@@ -35,8 +35,8 @@ pub struct SkippedMethod {
     pub reason: String,
 }
 
-/// Proposes one tool for each method. A tool is named after its method, and also after its service if two methods share
-/// a name.
+/// Proposes one tool for each method. A tool has the name of its method. If two methods have the same name, the names
+/// of their tools also contain the service.
 pub fn propose_tools(pool: &DescriptorPool, options: &GrpcImportOptions) -> GrpcProposal {
     let mut proposal = GrpcProposal::default();
     let selected = |name: &str| options.services.is_empty() || options.services.iter().any(|service| service == name);

@@ -104,7 +104,7 @@ impl<'a> ReflectionClient<'a> {
         Ok(())
     }
 
-    /// Returns a file that another file imports and that was not fetched yet.
+    /// Returns the name of a file that another file imports and that was not fetched yet.
     fn missing_dependency(&self) -> Option<String> {
         let imported: BTreeSet<&String> = self.files.values().flat_map(|file| &file.dependency).collect();
         imported.into_iter().find(|name| !self.files.contains_key(*name)).cloned()

@@ -17,7 +17,7 @@ pub fn message_schema(message: &MessageDescriptor) -> Value {
 
 pub(crate) fn list_schema(message: &MessageDescriptor) -> Value {
     let mut item = message_schema(message);
-    // References start at the root of the schema, so `$defs` moves to the new root.
+    // References are resolved from the root of the schema, so `$defs` moves to the new root.
     let definitions = item.as_object_mut().and_then(|fields| fields.shift_remove("$defs"));
     let mut list = json!({ "type": "array", "items": item });
     if let (Some(definitions), Some(fields)) = (definitions, list.as_object_mut()) {

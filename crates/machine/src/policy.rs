@@ -231,7 +231,7 @@ fn to_config(kind: &str, parameters: impl Serialize) -> GuardrailConfig {
     GuardrailConfig { kind: kind.to_owned(), parameters }
 }
 
-/// Whether a tool deletes data. A tool deletes if its HTTP method is DELETE or its name contains `delete`.
+/// Whether a tool is assumed to delete data: its HTTP method is DELETE, or its name contains `delete`.
 pub fn is_delete_tool(tool: &str, method: Option<&str>) -> bool {
     method.is_some_and(|method| method.eq_ignore_ascii_case("DELETE")) || tool.to_ascii_lowercase().contains("delete")
 }

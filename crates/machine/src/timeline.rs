@@ -26,7 +26,7 @@ pub enum RunUpdateKind {
     Thinking,
     /// The complete text of a model reply.
     Text(String),
-    /// The consumption of a model call.
+    /// The tokens and the cost of a model call.
     Usage {
         /// Tokens.
         usage: Usage,

@@ -10,7 +10,7 @@ use toolwright_types::{CallId, CallSource, ErrorCode, ResponseFormat, ToolEnvelo
 use crate::agent::{AgentRun, CallToRun, ClientActionRequest};
 use crate::{AgentOutputs, RunStatus};
 
-/// The status of a call in the format of the agent service.
+/// The status of a call in the response of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -25,7 +25,7 @@ pub enum InvocationStatus {
     PermissionDenied,
 }
 
-/// A call as the agent service shows it.
+/// A call and its result, in the response of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -52,7 +52,7 @@ pub struct ToolInvocation {
     pub error_message: Option<String>,
 }
 
-/// A call in the format for clients that execute a part of it, with the payload that the server prepared.
+/// A call in the format for clients that execute a part of the call, with the payload that the server prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -74,14 +74,14 @@ pub struct AgentToolCall {
     pub result_json: Option<String>,
 }
 
-/// The status of a call in the format of the tool service.
+/// The status of a call in a [`ToolResult`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ToolResultStatus {
     /// The call succeeded.
     Success,
-    /// The call failed for a reason that no other status names.
+    /// The call failed, and no other status applies.
     Error,
     /// The tool did not respond in time.
     Timeout,
@@ -91,7 +91,7 @@ pub enum ToolResultStatus {
     ValidationError,
 }
 
-/// The result of a call as the tool service shows it: a view of the envelope.
+/// The result of a direct call in a short form: the main fields of the envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -117,15 +117,15 @@ pub struct ToolResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ToolCallEntry {
-    /// The agent service's view.
+    /// The call and its result.
     #[serde(flatten)]
     pub invocation: ToolInvocation,
-    /// The client's view.
+    /// The call id and the fields for a client that executes a part of the call.
     #[serde(flatten)]
     pub call: AgentToolCall,
 }
 
-/// The response of an agent as the agent service shows it. The caller adds the conversation id.
+/// The response of an agent: the answer, the calls, the consumed resources and the status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -148,7 +148,7 @@ pub struct AgentResponse {
     pub output_context: Option<Value>,
 }
 
-/// Builds the agent service's view of a run from its current outputs. The run may still be running.
+/// Builds the response of a run from its current outputs. The run may still be running.
 pub fn agent_response(run: &AgentRun, outputs: &AgentOutputs) -> AgentResponse {
     let structured = run.response_format() != &ResponseFormat::Text;
     let output_context = structured.then(|| serde_json::from_str(&outputs.response).ok()).flatten();
@@ -264,7 +264,7 @@ impl From<&CallToRun> for ToolCallEntry {
 }
 
 impl ToolCallEntry {
-    /// A call without a result.
+    /// Creates the entry of a call without a result.
     pub fn unfinished(tool: &str, call_id: &CallId, input: &Value) -> Self {
         let invocation = ToolInvocation {
             tool_ref: tool.to_owned(),

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::client::{StreamFirstClient, is_unauthorized};
 
-/// How long to wait for pending responses after the client closed its input.
+/// How long to wait for pending responses after the end of the client's messages.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long it may take to send the last messages and to close the MCP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -52,8 +52,8 @@ pub enum BridgeError {
     },
 }
 
-/// Forwards messages between a client, connected through `read` and `write`, and the server `target`. Ends when the
-/// client has closed its input and all its requests have a response.
+/// Forwards messages between a client, connected through `read` and `write`, and the server `target`. Ends when `read`
+/// has ended and all requests of the client have a response.
 pub async fn bridge<R, W>(read: R, write: W, target: HttpTarget) -> Result<(), BridgeError>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -69,8 +69,8 @@ where
     };
     let forwarded = bridge.forward().await;
     let connected = matches!(forwarded, Ok(true)) && bridge.failure.is_none();
-    // Finish sending the last messages and close the MCP session. After the timeout, the bridge stops without
-    // completing both.
+    // Finish sending the last messages and close the MCP session. After the timeout, the bridge stops even if this is
+    // not complete.
     let _ = timeout(CLOSE_TIMEOUT, bridge.finish(connected)).await;
     forwarded.map_err(BridgeError::Local)?;
     let url = target.url;
@@ -105,7 +105,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Forwards messages until the client has closed its input and no response is pending. Returns whether the server
+    /// Forwards messages until the client's messages have ended and no response is pending. Returns whether the server
     /// is still connected.
     async fn forward(&mut self) -> std::io::Result<bool> {
         let mut drain_until = None;

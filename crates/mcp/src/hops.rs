@@ -16,8 +16,7 @@ pub(crate) const DEPLOYMENT_META_KEY: &str = "toolwright/deployment";
 /// The maximum number of servers that a call passes through.
 pub(crate) const MAX_HOPS: u8 = 8;
 
-/// Returns the number of servers that a request has passed through. A request of any other client has passed through no
-/// server.
+/// Returns the number of servers that a request has passed through: 0 if the request does not contain the number.
 pub(crate) fn from_meta(meta: &Map<String, Value>) -> u8 {
     meta.get(META_KEY).map_or(0, from_value)
 }
@@ -43,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn call_is_refused_after_the_maximum_number_of_servers() {
+    fn call_that_passed_through_the_maximum_number_of_servers_is_refused() {
         let mut received = 0;
         for _ in 0..MAX_HOPS {
             received = from_meta(&next_meta(received).unwrap().0.0);

@@ -1,5 +1,5 @@
-//! Performs an OAuth 2.1 login to an MCP server. It discovers the authorization server and registers a client, the user
-//! consents in a browser, and then the authorization code is exchanged for a token.
+//! Performs an OAuth 2.1 login to an MCP server. This module discovers the authorization server and registers a client.
+//! The user consents in a browser. Then this module exchanges the authorization code for a token.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct OAuthClient {
     pub client_metadata_url: Option<String>,
 }
 
-/// A login to start.
+/// The parameters of a login.
 pub struct OAuthLoginRequest<'a> {
     /// The URL of the MCP server.
     pub server: &'a str,

@@ -185,7 +185,8 @@ impl ErrorDetails {
             Some(401..=403) => ErrorKind::Auth,
             Some(408) => ErrorKind::Timeout,
             Some(429) => ErrorKind::RateLimit { retry_after },
-            // A redirect counts as an invalid request. It is not followed, because the key would be sent to its target.
+            // A redirect counts as an invalid request. The redirect is not followed, because the key would be sent to
+            // its target.
             Some(300..=499) => ErrorKind::InvalidRequest,
             Some(500..) => ErrorKind::Overloaded { retry_after },
             _ => self.kind_by_code(retry_after),

@@ -66,7 +66,7 @@ impl ModelFactory {
         endpoint::resolve_endpoint(config, &*self.environment)
     }
 
-    /// Returns the price of the configured model; `None` if it is not known.
+    /// Returns the price of the configured model; `None` if the price is not known.
     pub fn price(&self, config: &ModelConfig) -> Option<Price> {
         match config.provider {
             Provider::Scripted => Some(Price::FREE),

@@ -179,7 +179,7 @@ struct LlmToolCall {
     arguments: Option<Value>,
 }
 
-/// The token counts. The interface does not define their names; these are the names in use.
+/// The token counts. The interface does not define the field names. These are the names that existing services use.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct LlmUsage {

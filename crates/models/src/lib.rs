@@ -1,7 +1,7 @@
 //! Language models behind one trait: providers, streaming, retries and prices.
 //!
 //! A [`Model`] takes a [`ModelRequest`](toolwright_types::ModelRequest), streams deltas to a [`Sink`] and returns a
-//! [`ModelReply`](toolwright_types::ModelReply). This crate does not know agents, tool execution or journals.
+//! [`ModelReply`](toolwright_types::ModelReply). Agents, tool execution and journals are not part of this crate.
 //!
 //! | module | content |
 //! |---|---|

@@ -22,7 +22,8 @@ const MAX_NAME_BYTES: usize = 64;
 const HASH_DIGITS: usize = 20;
 const HASHED_PREFIX_CHARS: usize = MAX_NAME_BYTES - HASH_DIGITS - "_-x".len();
 
-/// Names that the `genai` crate treats as tools of the provider, even if they have a schema.
+/// Names that the `genai` crate treats as built-in tools of the provider, even if the request contains a schema for the
+/// tool.
 const RESERVED: [&str; 5] = ["web_search", "googleSearch", "googleSearchRetrieval", "codeExecution", "urlContext"];
 
 /// Returns the encoded name of a tool.

@@ -11,9 +11,9 @@
 
 use serde_json::{Map, Value, json};
 
-/// The maximum nesting depth. A deeper subschema is replaced with one that accepts any value.
+/// The maximum nesting depth. A deeper subschema is replaced with a schema that accepts any value.
 const MAX_DEPTH: usize = 24;
-/// The maximum number of subschemas after references are inlined. Each further subschema is replaced with one that
+/// The maximum number of subschemas after references are inlined. Each further subschema is replaced with a schema that
 /// accepts any value.
 const MAX_NODES: usize = 4000;
 /// The keywords that Google documents for `parametersJsonSchema` and `responseJsonSchema`, except those that
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn lowered_root_is_an_object_without_combinators() {
+    fn schema_without_properties_becomes_an_empty_object_schema() {
         let empty = json!({"type": "object", "properties": {}});
         for schema in [json!({}), json!(true), json!(null), json!({"type": ["object", "null"]}), json!({"not": {}})] {
             assert_eq!(full(schema.clone()), empty, "{schema}");

@@ -12,8 +12,8 @@
 //! Gram has its own notation for the identifier, `description`, `instruction`, `model`, tools and type signatures.
 //! Every other field of a definition is a property with the same name. The fields of a group have a dotted name, such
 //! as `policy.maxToolCalls`. Values that gram cannot express are written as JSON in a tagged string. The writer reads
-//! every pattern back. Fields that differ are added as JSON in the property `exact`. So reading a written definition
-//! returns the same definition.
+//! each pattern that it has written, and compares the result with the definition. It adds the fields that differ as
+//! JSON in the property `exact`. So reading a written definition returns the same definition.
 //!
 //! This crate does not run agents and does not know which tools and models exist.
 

@@ -8,7 +8,8 @@ use toolwright_gram::Pattern;
 
 use crate::{DefinitionError, value};
 
-/// The name of the property whose JSON fields override the fields from the rest of the pattern. Null removes a field.
+/// The name of the property that contains fields as JSON. These fields override the fields from other parts of the
+/// pattern. Null removes a field.
 const EXACT: &str = "exact";
 
 /// The mapping between properties and the fields of one kind of definition.

@@ -31,7 +31,7 @@ fn visit(pattern: &Pattern, found: &mut Vec<Pattern>) {
     let property = |key: &str| pattern.get(key).and_then(|value| value::to_json(value).ok()).unwrap_or_default();
     if is_agent(pattern) {
         for to in property("delegateAgentRefs").as_array().into_iter().flatten() {
-            // The relation names the agent without the version requirement.
+            // The relation contains the name of the agent without the version requirement.
             let name = to.as_str().and_then(|text| text.split('@').next());
             link("DELEGATES_TO", &name.map_or(Json::Null, Json::from));
         }

@@ -34,7 +34,7 @@ pub(crate) struct RequestBody<'d> {
     pub examples: Vec<(Option<&'d str>, &'d Value)>,
 }
 
-/// The part of the tool's input that describes the body, and the template that builds the body from it.
+/// The input properties of the tool that contain the body, and the template that builds the body from them.
 pub(crate) struct BodyMapping {
     /// The input properties, by name.
     pub properties: IndexMap<String, Value>,
@@ -103,7 +103,7 @@ pub(crate) fn read<'d>(
 }
 
 impl<'d> RequestBody<'d> {
-    /// Maps the body to input properties. If possible, the properties of the body become input properties of their own.
+    /// Maps the body to input properties. If possible, each property of the body becomes a separate input property.
     /// Otherwise one input property contains the whole body. `taken` contains the names of the parameters.
     pub(crate) fn map_to_input(
         &self,

@@ -50,7 +50,7 @@ pub(crate) fn example_calls(
         .collect()
 }
 
-/// Returns whether the input has all required properties, no unknown properties, and a moderate size.
+/// Returns whether the input has all required properties, no unknown properties, and at most [`MAX_INPUT_BYTES`] bytes.
 fn is_complete(input: &Map<String, Value>, schema: &Value) -> bool {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let properties = schema.get("properties").and_then(Value::as_object);

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn field_access_quotes_names_that_are_not_identifiers() {
+    fn names_that_are_not_identifiers_are_quoted_in_field_access() {
         for (name, expected) in [
             ("id", "param.id"),
             ("_x1", "param._x1"),

@@ -86,7 +86,8 @@ pub fn matches_any(patterns: &[String], text: &str) -> bool {
 fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // For the last `*` and the last `**`: the position after it in the pattern, and the end of its match in the text.
+    // For the last `*` and for the last `**`: the position after the wildcard in the pattern, and the end of the
+    // wildcard's match in the text.
     let mut stars: [Option<(usize, usize)>; 2] = [None, None];
     loop {
         match (pattern.get(p), text.get(t)) {

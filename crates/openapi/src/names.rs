@@ -30,8 +30,8 @@ impl ToolNames {
         Self { prefix, taken: HashSet::new(), suffixes: HashMap::new() }
     }
 
-    /// Assigns a name to an operation. It is derived from the id of the operation, or from its method and path if it
-    /// has no usable id. Returns `None` if this yields no valid name.
+    /// Assigns a name to an operation. The name is derived from the id of the operation, or from its method and path if
+    /// the operation has no usable id. Returns `None` if the derived name is not valid.
     pub(crate) fn assign(&mut self, id: Option<&str>, method: &str, path: &str) -> Option<AssignedName> {
         let own =
             id.map(sanitize).filter(|own| !own.is_empty()).unwrap_or_else(|| sanitize(&format!("{method} {path}")));
@@ -70,11 +70,12 @@ fn build_name(prefix: Option<&str>, own: &str, suffix: &str) -> Option<RefName> 
         Some(prefix) => format!("{prefix}/{own}{suffix}"),
         None => format!("{own}{suffix}"),
     };
-    // Names that are also REST routes, such as `query`, are reserved.
+    // Names that are also REST routes, such as `query`, are reserved. Such a name gets the suffix `_tool`.
     name.parse().or_else(|_| format!("{name}_tool").parse()).ok()
 }
 
-/// Replaces characters that are not allowed in names: `/` becomes `.`, and one or more other characters become one `_`.
+/// Replaces characters that are not allowed in names: `/` becomes `.`, and a sequence of other characters becomes one
+/// `_`.
 fn sanitize(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -52,7 +52,7 @@ enum Encoding {
     Plain,
     /// The items of a list are joined with a separator.
     Delimited(&'static str),
-    /// Each item of a list or field of an object is sent as one parameter.
+    /// Each item of a list, or each field of an object, is sent as a separate parameter.
     Exploded,
     /// An object is sent as `name[field]=value`.
     DeepObject,

@@ -61,7 +61,7 @@ impl Budget {
     }
 }
 
-/// Deserializes one value and subtracts it from the budget. Both parsers limit the nesting depth.
+/// Deserializes one value and subtracts its size from the budget. Both parsers limit the nesting depth.
 struct BoundedValue<'b>(&'b mut Budget);
 
 impl<'de> DeserializeSeed<'de> for BoundedValue<'_> {

@@ -188,7 +188,7 @@ fn provider(
     provider.description = document.description();
     provider.base_url = Some(base_url);
     provider.auth = auth.config;
-    // Without an `Accept` header, many APIs respond in another format.
+    // Without an `Accept` header, many APIs do not respond with JSON.
     provider.default_headers.insert("Accept".into(), "application/json, */*;q=0.8".into());
     Ok((provider, auth.hint))
 }

@@ -16,8 +16,8 @@ pub(crate) fn merge_description(summary: Option<&str>, description: Option<&str>
     Some(truncate(&merged, max_chars))
 }
 
-/// Truncates a text to `max_chars` characters. It is cut after a sentence if at least half of the characters remain,
-/// otherwise after a word.
+/// Truncates a text to `max_chars` characters. The text is cut after a sentence if at least half of the characters
+/// remain, otherwise after a word.
 pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
     let text = normalize(text);
     let Some((end, _)) = text.char_indices().nth(max_chars) else { return text };

@@ -42,7 +42,7 @@ struct CursorData {
 }
 
 impl Cursor {
-    /// Creates the cursor after a document in the list of a query.
+    /// Creates the cursor for the position after `document` in the results of `query`.
     pub fn after(query: Option<&Query>, sort: &Sort, document: &Value, id: &str) -> Self {
         Self { list: fingerprint(query, sort), values: sort.values(document), id: id.to_owned() }
     }

@@ -1,7 +1,7 @@
 //! Parses dates and times to microseconds.
 //!
-//! The generated SQL accepts the same formats as this module, in both databases. `docs/queries.md` describes the
-//! formats.
+//! The generated SQL accepts the same formats as this module, in SQLite and in Postgres. `docs/queries.md` describes
+//! the formats.
 
 use std::fmt;
 

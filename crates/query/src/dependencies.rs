@@ -63,7 +63,7 @@ mod tests {
     use crate::Query;
 
     #[test]
-    fn dependencies_contain_fields_and_the_use_of_relations_and_full_text() {
+    fn dependencies_contain_the_filtered_fields_and_flags_for_relations_and_full_text() {
         let query = Query::parse(
             "a:1 && (b.c:~ || !!d:x*) && lines:{sku:^[a] && inner:{x:null}} && a:2 && expand(e, f:1) && text(w)",
         );

@@ -20,7 +20,7 @@ impl ParseError {
         &self.message
     }
 
-    /// The position in the text.
+    /// The position of the error in the text.
     pub fn position(&self) -> Position {
         self.position
     }

@@ -144,7 +144,8 @@ impl ValueSet {
     }
 
     pub(crate) fn insert_number(&mut self, number: f64) {
-        // Negative zero is stored as zero, because the binary search uses `total_cmp`, which distinguishes them.
+        // Negative zero is stored as zero, because the binary search uses `total_cmp`, which treats the two as
+        // different.
         self.numbers.push(if number == 0.0 { 0.0 } else { number });
     }
 }

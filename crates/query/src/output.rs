@@ -1,4 +1,5 @@
-//! The output options of a query: `expand(…)` and `fields:[…]`. They determine what is returned and do not filter.
+//! The output options of a query: `expand(…)` and `fields:[…]`. They determine which fields and related records are
+//! returned, and do not filter documents.
 
 use crate::{Condition, Projection, Query};
 

@@ -27,7 +27,7 @@ pub struct SortKey {
 const MAX_KEYS: usize = 8;
 
 impl Sort {
-    /// Parses `name, -created` or `name:asc, created:desc`.
+    /// Parses a sort order such as `name, -created` or `name:asc, created:desc`.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
         let mut keys = Vec::new();
         let mut offset = 0;

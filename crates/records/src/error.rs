@@ -47,7 +47,7 @@ pub enum RecordError {
         /// The id.
         id: String,
     },
-    /// A record to create already exists.
+    /// The record cannot be created, because a record with its id already exists.
     #[error("record `{id}` of type `{name}` already exists; update it, or omit the id")]
     Duplicate {
         /// The type.

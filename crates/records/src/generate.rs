@@ -1,4 +1,4 @@
-//! Generates the tools of entity types when a client requests it.
+//! Generates the tools of entity types at the request of a client.
 
 use toolwright_types::{Document, Operation, ToolDefinition, TypeDefinition};
 

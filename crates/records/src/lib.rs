@@ -130,7 +130,7 @@ impl Records {
         Self { inner: Arc::clone(&self.inner), permission: PermissionBasis::ToolCall, tool_caller: None }
     }
 
-    /// Returns a handle that can also read types whose records come from an API, by calling their tools.
+    /// Returns a handle that can also read records from APIs, by calling the tools that the entity types name.
     pub fn with_tool_caller(&self, tool_caller: ToolCaller) -> Self {
         Self { inner: Arc::clone(&self.inner), permission: self.permission, tool_caller: Some(Arc::new(tool_caller)) }
     }
@@ -318,7 +318,7 @@ impl Records {
     }
 
     /// Checks the policies for a type. Generated tools need this check for related types, because the permission to
-    /// call a generated tool covers only its own type.
+    /// call a generated tool covers only the type that the tool was generated for.
     fn require_permission(
         &self,
         session: &Session,

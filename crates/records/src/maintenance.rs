@@ -18,9 +18,10 @@ const MAX_ATTEMPTS: usize = 10;
 /// When the tools of entity types are generated.
 #[derive(Debug, Clone, Copy)]
 pub struct GenerationSettings {
-    /// Generates the tools of a type after each write of the type.
+    /// Whether to generate the tools of a type after each write of the type.
     pub automatic: bool,
-    /// Updates the indexes of all types when the server starts, and also their tools if `automatic` is set.
+    /// Whether to update the indexes of all types when the server starts. If `automatic` is set, their tools are
+    /// updated too.
     pub at_start: bool,
 }
 

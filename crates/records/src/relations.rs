@@ -34,8 +34,8 @@ impl Records {
     }
 
     /// Returns a filter for the records whose relation field contains the id of the other record. The other record need
-    /// not exist or be visible, because the caller may read the field anyway. A `refName` is looked up with the
-    /// caller's permissions.
+    /// not exist or be visible, because the caller has the permission to read the relation field. A `refName` is looked
+    /// up with the caller's permissions.
     async fn outgoing(
         &self,
         session: &Session,

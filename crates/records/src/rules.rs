@@ -60,8 +60,8 @@ impl RecordRule {
         Filter::all(&self.filters)
     }
 
-    /// Returns whether a query on `field` could reveal a hidden field: the field is hidden, or is inside a hidden
-    /// field, or contains one.
+    /// Returns whether a query on `field` could reveal a hidden field: `field` is hidden, is inside a hidden field, or
+    /// contains a hidden field.
     pub(super) fn hides(&self, field: &str) -> bool {
         let within = |outer: &str, inner: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -85,8 +85,9 @@ impl RecordRule {
         }
     }
 
-    /// Copies the hidden fields of the stored record into the new record. The error is a hidden field that cannot be
-    /// copied: the caller changed the list that contains it, or replaced the object that contains it by another value.
+    /// Copies the hidden fields of the stored record into the new record. The error is the name of a hidden field that
+    /// cannot be copied: the caller changed the list that contains it, or replaced the object that contains it by
+    /// another value.
     pub(super) fn restore_hidden(
         &self,
         stored: &Map<String, Value>,
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_hides_a_hidden_field_and_its_parents_and_children() {
+    fn rule_that_hides_a_field_also_hides_its_parents_and_children() {
         let rule = hiding(&["price.cost"]);
         for (field, hidden) in
             [("price", true), ("price.cost", true), ("price.cost.net", true), ("price.net", false), ("pri", false)]
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn write_keeps_hidden_fields_and_fails_if_a_list_that_contains_one_changed() {
+    fn write_keeps_hidden_fields_and_fails_if_a_list_with_a_hidden_field_changed() {
         let rule = hiding(&["secret", "price.cost", "lines.cost"]);
         for (stored, new, expected) in [
             (json!({ "a": 1, "secret": 2 }), json!({ "a": 3 }), Some(json!({ "a": 3, "secret": 2 }))),

@@ -95,7 +95,8 @@ fn validate_id(entity_type: &CompiledType, id: &str) -> Result<String, &'static 
     }
 }
 
-/// Returns the key field of an SQL type and its value in a record as text.
+/// For a type whose records are in an SQL table: returns the name of the key field, and the value of this field in a
+/// record as text.
 fn key_field_value<'a>(entity_type: &'a CompiledType, body: &Map<String, Value>) -> Option<(&'a str, String)> {
     let Some(RecordLocation::Sql(sql)) = &entity_type.definition.records else { return None };
     match body.get(&sql.id_field)? {
@@ -144,8 +145,8 @@ impl Records {
         let entity_type = self.permitted_type(session, entity_type, RecordAction::Write).await?;
         let incoming = IncomingRecord::parse(&entity_type, fields)?;
         let context = self.write_context(session, &entity_type).await?;
-        // Without an expected version, the change applies to any stored version. So a conflict with another writer is
-        // retried.
+        // Without an expected version, the change applies to any stored version. So the change is tried again after a
+        // conflict with another writer.
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.stored_record(&context, &incoming).await?;
             let created = current.is_none();
@@ -274,7 +275,7 @@ impl Records {
     }
 }
 
-/// Returns the new fields of the record, without the fields that the server manages.
+/// Returns the fields of the record after the change, without the fields that the server manages.
 fn merge_body(
     context: &WriteContext<'_>,
     current: Option<&Value>,
@@ -310,7 +311,7 @@ fn field_changed(current: &Value, body: &Map<String, Value>, path: &str) -> bool
     field.is_none_or(|field| current.get(&field) != body.get(&field))
 }
 
-/// Adds the fields that the server manages to the new fields of a record.
+/// Builds the complete record from `body` and the fields that the server manages.
 fn assemble_record(
     context: &WriteContext<'_>,
     id: Option<&str>,

@@ -1,4 +1,4 @@
-//! Reads approvals across runs: those of child runs, and those that were decided.
+//! Reads approvals of several runs: the pending approvals of child runs, and past decisions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,8 +39,8 @@ impl Runs {
         Ok(self.waits(session, query).await?.items)
     }
 
-    /// A page of decisions. Without the permission to read all runs, only decisions on calls of runs that the principal
-    /// started are listed.
+    /// A page of decisions. If the session may not read all runs, the page contains only decisions about the runs that
+    /// its principal started.
     pub async fn decisions(
         &self,
         session: &Session,

@@ -39,7 +39,7 @@ pub(super) struct RunCore {
     pub work: Work,
 }
 
-/// Whether a server drives the run, as it is stored in the row of the run.
+/// Whether a server drives the run. The row of the run stores this value.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Driven {
     Yes,
@@ -90,8 +90,8 @@ impl RunCore {
             };
             self.work.effects.extend(running);
         }
-        // The stored list of approvals and client actions is updated before the effects in progress end, because they
-        // may take a long time.
+        // The effects in progress may take a long time. So the stored list of approvals and client actions is updated
+        // before they end.
         if waits && !self.work.effects.is_empty() {
             let state = self.state_change(Driven::Yes);
             self.journal.note(state);
@@ -265,7 +265,7 @@ impl RunCore {
                 if children.iter().any(|child| child.call_id == call_id && child.run == run) {
                     let event = EventKind::ChildSuspended { call_id, run, status };
                     let recorded = self.record_and_apply(event, Durability::Deferred).await?;
-                    // Also notifies the runs above this run.
+                    // The parent of this run must also learn about the suspension.
                     self.notify_parent_of_wait();
                     recorded.map_err(CommandError::from)
                 } else {

@@ -1,9 +1,9 @@
 //! Executes direct calls, which are runs that consist of one tool call by a principal.
 //!
-//! If a call writes or uses a client tool, a driver executes it, like an agent's run. So the intent is committed before
-//! the write starts, and the run can wait for the client. After a crash, the run ends with the reason `interrupted`. A
-//! call that only reads has no driver. It finishes before anyone can query its run, so its whole journal is written
-//! after the call.
+//! If a call writes or uses a client tool, a driver executes the call, as it executes the run of an agent. So the
+//! intent is committed before the write starts, and the run can wait for the client. After a crash, the run ends with
+//! the reason `interrupted`. A call that only reads has no driver. It finishes before anyone can query its run, so its
+//! whole journal is written after the call.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

@@ -64,8 +64,8 @@ pub enum EffectError {
 }
 
 impl Runs {
-    /// A page of effects. Without the permission to read all runs, only effects of runs that the principal started are
-    /// listed.
+    /// A page of effects. If the session may not read all runs, the page contains only effects of the runs that its
+    /// principal started.
     pub async fn effects(
         &self,
         session: &Session,

@@ -50,7 +50,7 @@ pub struct RunExecutor {
     pub cx: Arc<CallContext>,
     /// The schemas that the replies of the model must match.
     pub answers: AnswerSchemas,
-    /// For a direct call: the call, if it was prepared before the run started.
+    /// For a direct call: the call as it was prepared before the run started.
     pub prepared: Mutex<Option<Preparation>>,
 }
 
@@ -243,7 +243,7 @@ impl RunExecutor {
         }
     }
 
-    /// Refuses a call if a definition behind it has changed since the approval was requested.
+    /// Refuses a call if a definition in the closure of its tool has changed since the approval was requested.
     async fn check_closure(&self, ready: ReadyCall, shown: &str) -> Result<ReadyCall, Box<ToolEnvelope>> {
         let error = match self.executor.closure(&self.cx.realm, &ready.tool).await {
             Ok(closure) if closure.fingerprint() == shown => return Ok(ready),
@@ -310,8 +310,8 @@ impl RunExecutor {
         self.prepare_request(request, call.names, &mut sequence).await
     }
 
-    /// Prepares a call. `names` contains, by input field, the ids that an earlier preparation found for names. If it is
-    /// `None`, the names are looked up.
+    /// Prepares a call. An input may contain names instead of ids. `names` contains the ids that an earlier preparation
+    /// found, by input field. If `names` is `None`, the ids are looked up.
     async fn prepare_request(
         &self,
         request: CallRequest,

@@ -13,7 +13,7 @@ use toolwright_types::{Message, RealmId, Timestamp};
 
 use super::registry::RunHandle;
 
-/// How often a run checks the children that it waits for, in microseconds.
+/// The interval at which a run checks the child runs that it waits for, in microseconds.
 pub(super) const CHILD_CHECK_INTERVAL_US: i64 = 60_000_000;
 
 /// When an entry must be committed.
@@ -252,16 +252,20 @@ pub(super) fn notes_of(run: &AgentRun, event: &EventKind) -> EntryNotes {
 
 /// The labels of a new run.
 pub(super) fn labels_of(start: &RunStart) -> RunLabels {
+    // The message of an agentic tool's run also contains instructions. People look for the task.
+    let task = start.agentic.as_ref().and_then(|execution| execution.input.get("task")?.as_str());
     let messages = start.spec.request.messages.iter().rev();
-    let user_message = messages.into_iter().find_map(|message| match message {
-        Message::User { content } => Some(content.chars().take(MAX_LABEL_CHARS).collect()),
+    let last = messages.into_iter().find_map(|message| match message {
+        Message::User { content } => Some(content.as_str()),
         _ => None,
     });
+    let user_message = task.or(last).map(|text| text.chars().take(MAX_LABEL_CHARS).collect());
     let correlation_id = Some(start.correlation_id().to_string());
     RunLabels { agent_version: start.agent_version.clone(), correlation_id, user_message }
 }
 
-/// Sets the hashes of the shared parts in the row of a new run, so that retention keeps these parts.
+/// Lists the hashes of the shared parts in the row of the new run, so that the retention cleanup does not delete these
+/// parts.
 fn name_parts(changes: &mut [RunChange], parts: &[toolwright_machine::journal::shared_parts::SharedPart]) {
     for change in changes {
         if let RunChange::Begin { run, .. } = change {

@@ -1,5 +1,5 @@
 //! The lease of this server: its right to drive the runs that it owns, until a point in time. Servers that share a
-//! database need it.
+//! database need leases.
 //!
 //! A server that crashes or cannot reach the database stops renewing its lease. When the lease ends, other servers
 //! recover its runs. So a write starts only if its time limit ends before the lease ends.

@@ -102,7 +102,7 @@ pub struct Dependencies {
     pub blobs: BlobStore,
     /// The models of agents.
     pub models: ModelRegistry,
-    /// The tools of agents.
+    /// Finds the tools of agents.
     pub resolver: Resolver,
     /// Decides who may see and change a run.
     pub access: Access,

@@ -74,7 +74,7 @@ pub(super) trait DriverHost: Send + Sync {
     fn notify_parent(self: Arc<Self>, start: &RunStart, home: &Arc<RealmScope>, command: ParentCommand);
 }
 
-/// Creates the command to a parent run from the call that waits for the child run.
+/// Creates the command to a parent run. The argument is the id of the call that waits for the child run.
 pub(super) type ParentCommand = Box<dyn FnOnce(CallId) -> RunCommand + Send>;
 
 /// A run that was loaded to be driven.

@@ -1,5 +1,6 @@
 //! Computes the rows that are stored in the transaction of a journal entry, so that lists across runs need not read
-//! journals. The rows follow from the entries: the machine before an event and the event determine them.
+//! journals. The rows follow from the entries: the event and the state of the machine before the event determine the
+//! rows.
 
 use serde_json::Value;
 use toolwright_catalog::VersionedRef;
@@ -47,8 +48,9 @@ fn effect_row(start: &RunStart, write: ExternalWrite, event: &Event) -> RunChang
     })
 }
 
-/// The change that marks a call as undone, if `write` is a compensating call of an undo run. Only a call in the plan of
-/// the undo is marked, because a person may have edited the input of the compensating call to name another call.
+/// The change that marks a call as undone, if `write` is a compensating call of an undo run. A person may have edited
+/// the input of the compensating call, so that it names another call. So a call is marked only if the plan of the undo
+/// run contains it.
 fn undone_effect(start: &RunStart, write: &ExternalWrite, event: &Event) -> Option<RunChange> {
     if start.compensates.is_none() || write.outcome != WriteOutcome::Done {
         return None;
@@ -60,7 +62,7 @@ fn undone_effect(start: &RunStart, write: &ExternalWrite, event: &Event) -> Opti
     planned.then_some(RunChange::UndoEffect(UndoneEffect { run, call_id, at: event.at }))
 }
 
-/// The run and the call that the input of a compensating call names.
+/// Reads the id of the run and of the call from the input of a compensating call.
 fn compensated_call(input: &Value) -> Option<(RunId, CallId)> {
     let run = input.get("runId")?.as_str()?.parse().ok()?;
     Some((run, serde_json::from_value(input.get("callId")?.clone()).ok()?))

@@ -53,8 +53,8 @@ impl Runs {
         Ok(self.0.store.runs(&session.realm).trials(self.visible_owners(session), query).await?)
     }
 
-    /// A page of waits. Without the permission to read all runs, only waits of runs that the principal started are
-    /// listed.
+    /// A page of waits. If the session may not read all runs, the page contains only waits of the runs that its
+    /// principal started.
     pub async fn waits(
         &self,
         session: &Session,

@@ -63,8 +63,8 @@ impl Runs {
         }
     }
 
-    /// Wakes due runs, and recovers runs whose journals could not be written, until `stop` is cancelled. If servers
-    /// share a database, it also recovers the runs of lost servers.
+    /// Wakes due runs, and recovers runs whose journals could not be written, until `stop` is cancelled. If `shared` is
+    /// set (several servers share the database), also recovers the runs of lost servers.
     pub async fn run_timers(self, shared: bool, stop: CancellationToken) {
         // A server may have crashed after a child run ended and before the parent was notified. So the first round
         // after a start also wakes the runs that would check their children within the next interval.

@@ -70,7 +70,7 @@ pub(super) struct EntryFeed {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct PartialReply {
     pub iteration: u32,
-    /// How often the model call was retried and the reply started again from its beginning.
+    /// The number of times that the reply started again from its beginning, because the model call was retried.
     pub restarts: u32,
     pub text: String,
     pub thinking: String,
@@ -126,7 +126,7 @@ impl RunHandle {
         lock(&self.children).clone()
     }
 
-    /// Removes the driver of a run that could not be started.
+    /// Removes the driver, because the run could not be started.
     pub fn discard(&self) {
         *lock(&self.inbox) = None;
         self.settled.send_replace(None);

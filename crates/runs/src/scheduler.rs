@@ -88,7 +88,7 @@ impl Runs {
         scheduler.stepper.execute(&self.0.host(), run, invocation, tasks).await
     }
 
-    /// Checks that the external scheduler answers. `None` if this server has none.
+    /// Checks that the external scheduler answers. Returns `None` if this server has no external scheduler.
     pub async fn check_scheduler(&self) -> Option<Result<(), SchedulerError>> {
         Some(self.0.scheduler.as_ref()?.client.check().await)
     }

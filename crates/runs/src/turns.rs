@@ -35,7 +35,7 @@ pub struct TurnCall {
 }
 
 impl TurnCall {
-    /// The arguments as the input of the tool. Malformed arguments are a text.
+    /// Returns the arguments as the input of the tool. Malformed arguments become a text.
     pub fn input(&self) -> Value {
         self.requested.arguments.to_value()
     }
@@ -147,6 +147,7 @@ impl<'a> OpenEnvelopes<'a> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolwright_types::Arguments;
 
     use super::*;
 
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_gets_the_id_of_its_own_envelope() {
+    fn each_requested_call_gets_the_call_id_of_its_own_envelope() {
         let (a, b, c) = (json!({ "q": "a" }), json!({ "q": "b" }), json!({ "q": "c" }));
         let edited = CallId::derive("find", "1.0.0", &b, 0);
         let envelopes = [

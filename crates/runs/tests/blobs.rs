@@ -57,7 +57,7 @@ fn id(attachment: &Attachment) -> &str {
     attachment.url.strip_prefix("/api/v1/ai/blobs/").unwrap()
 }
 
-/// Runs the test over both kinds of storage.
+/// Defines each test twice: once for a folder and once for a bucket.
 macro_rules! on_both_stores {
     ($($test:ident),+ $(,)?) => { $(
         mod $test {
@@ -128,7 +128,7 @@ async fn check_of_available_storage_succeeds(Fixture { store, _folder }: Fixture
 }
 
 #[tokio::test]
-async fn check_and_writes_fail_if_the_bucket_does_not_exist() {
+async fn availability_check_and_writes_fail_if_the_bucket_does_not_exist() {
     let endpoint = std::env::var("TOOLWRIGHT_TEST_S3_URL").expect("run the tests with scripts/with-services");
     let store = s3("s3://no-such-bucket", &endpoint);
     store.check().await.unwrap_err();
@@ -138,7 +138,7 @@ async fn check_and_writes_fail_if_the_bucket_does_not_exist() {
 }
 
 #[tokio::test]
-async fn check_and_reads_and_writes_fail_if_the_bucket_is_unreachable() {
+async fn all_blob_operations_fail_if_the_bucket_is_unreachable() {
     // The port is free, because the listener is dropped.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let store = s3("s3://toolwright", &format!("http://127.0.0.1:{port}"));

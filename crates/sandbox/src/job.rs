@@ -36,13 +36,13 @@ pub struct Job {
 /// The resources that a job may use. A job that exceeds one of these limits ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobLimits {
-    /// The time from start to end, without the time that host functions take.
+    /// The maximum time from start to end, without the time that host functions take.
     pub time: Duration,
-    /// The memory, in bytes.
+    /// The maximum memory, in bytes.
     pub memory: u64,
     /// The maximum size in bytes of the result as JSON. The same limit applies to the printed text.
     pub output: u64,
-    /// The depth of nested function calls.
+    /// The maximum depth of nested function calls.
     pub depth: u32,
     /// The maximum number of host function calls.
     pub host_calls: u32,

@@ -32,7 +32,8 @@
 //!
 //! # Every list of runs is confined to owners
 //!
-//! A run contains the data of its owner. So a query that selects runs by anything but their id names the owners:
+//! A run contains the data of its owner. So every query for runs has the owners as a parameter, unless it selects a run
+//! by its id:
 //!
 //! ```
 //! # use toolwright_store::{Owners, Run, RunQuery, Store, StoreError};

@@ -1,4 +1,4 @@
-//! The demo's providers, tools and agent. Each definition is a JSON file in `demo/`, as a user would write it.
+//! The demo's providers, tools, agentic tools and agent. Each definition is a JSON file in `demo/`, as a user would write it.
 //!
 //! Only the base URLs are filled in here. The files refer to secrets by the names in [`SECRETS`].
 
@@ -10,11 +10,17 @@ pub const HUBSPOT_TOKEN: &str = "demo-hubspot-token-not-real";
 /// The key that the demo's orders API accepts. It is valid nowhere else.
 pub const ORDERS_KEY: &str = "demo-orders-key-not-real";
 
-/// The secrets that the demo stores.
-pub const SECRETS: [Secret; 2] =
-    [Secret { name: "hubspot-token", value: HUBSPOT_TOKEN }, Secret { name: "orders-key", value: ORDERS_KEY }];
+/// The key that the APIs of the demo's web accept. It is valid nowhere else.
+pub const WEB_KEY: &str = "demo-web-key-not-real";
 
-/// A secret of the demo, by the name that providers use in `secretRef`.
+/// The secrets that the demo stores.
+pub const SECRETS: [Secret; 3] = [
+    Secret { name: "hubspot-token", value: HUBSPOT_TOKEN },
+    Secret { name: "orders-key", value: ORDERS_KEY },
+    Secret { name: "web-key", value: WEB_KEY },
+];
+
+/// A secret of the demo. Providers refer to the secret by its name, in `secretRef`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secret {
     /// The name in the secret store.
@@ -28,7 +34,7 @@ pub struct Secret {
 pub struct DemoDefinition {
     /// The kind of resource.
     pub kind: DefinitionKind,
-    /// The body of the request that creates it.
+    /// The body of the request that creates the definition.
     pub body: Value,
 }
 
@@ -39,34 +45,59 @@ pub enum DefinitionKind {
     Provider,
     /// A tool that uses a provider.
     Tool,
+    /// A tool with an embedded model, which uses other tools.
+    AgenticTool,
     /// A prompt fragment.
     Fragment,
     /// An agent that uses the tools.
     Agent,
 }
 
-/// The script with the replies of the demo's agent. It is used if no model is configured.
-pub const ASSISTANT_SCRIPT: &str = include_str!("../scripts/assistant.json");
+/// The base URLs of the demo's systems.
+#[derive(Clone, Copy, Debug)]
+pub struct BaseUrls<'a> {
+    /// The CRM.
+    pub crm: &'a str,
+    /// The orders API.
+    pub orders: &'a str,
+    /// The web.
+    pub web: &'a str,
+}
+
+/// The scripts with the replies of the demo's agents and agentic tools, in the order in which their rules apply. They are
+/// used if no model is configured.
+pub const SCRIPTS: [&str; 3] = [
+    include_str!("../scripts/deal-manager.json"),
+    include_str!("../scripts/research.json"),
+    include_str!("../scripts/assistant.json"),
+];
 
 /// Returns all definitions of the demo in the order in which they can be created. A definition comes after the
 /// definitions that it refers to.
-pub fn demo(crm_url: &str, orders_url: &str) -> Vec<DemoDefinition> {
+pub fn demo(urls: BaseUrls<'_>) -> Vec<DemoDefinition> {
     let read = |kind, text| {
         let mut body = parse(text);
-        fill_base_urls(&mut body, crm_url, orders_url);
+        fill_base_urls(&mut body, urls);
         DemoDefinition { kind, body }
     };
     let providers = PROVIDERS.iter().map(|text| read(DefinitionKind::Provider, text));
     let tools = TOOLS.iter().map(|text| read(DefinitionKind::Tool, text));
+    let agentic_tools = AGENTIC_TOOLS.iter().map(|text| read(DefinitionKind::AgenticTool, text));
     let fragment = read(DefinitionKind::Fragment, include_str!("../demo/fragment-crm-manners.json"));
     let agent = read(DefinitionKind::Agent, include_str!("../demo/agent-assistant.json"));
-    providers.chain(tools).chain([fragment, agent]).collect()
+    providers.chain(tools).chain(agentic_tools).chain([fragment, agent]).collect()
 }
 
-const PROVIDERS: [&str; 2] =
-    [include_str!("../demo/provider-hubspot.json"), include_str!("../demo/provider-orders-api.json")];
+const PROVIDERS: [&str; 3] = [
+    include_str!("../demo/provider-hubspot.json"),
+    include_str!("../demo/provider-orders-api.json"),
+    include_str!("../demo/provider-web.json"),
+];
 
-const TOOLS: [&str; 14] = [
+const AGENTIC_TOOLS: [&str; 2] =
+    [include_str!("../demo/hubspot-deal-manager.json"), include_str!("../demo/research-assistant.json")];
+
+const TOOLS: [&str; 17] = [
     include_str!("../demo/hubspot-search-deals.json"),
     include_str!("../demo/hubspot-get-deal.json"),
     include_str!("../demo/hubspot-update-deal.json"),
@@ -81,6 +112,9 @@ const TOOLS: [&str; 14] = [
     include_str!("../demo/orders-get.json"),
     include_str!("../demo/orders-create.json"),
     include_str!("../demo/orders-cancel.json"),
+    include_str!("../demo/google-search.json"),
+    include_str!("../demo/firecrawl-scrape.json"),
+    include_str!("../demo/pdf-extract.json"),
 ];
 
 #[expect(clippy::expect_used, reason = "the files are compiled in, and every demo test parses all of them")]
@@ -90,12 +124,13 @@ fn parse(text: &str) -> Value {
 
 /// Replaces the base URL placeholders in the parsed JSON, not in the text. A URL therefore cannot change the structure
 /// of a definition.
-fn fill_base_urls(value: &mut Value, crm_url: &str, orders_url: &str) {
+fn fill_base_urls(value: &mut Value, urls: BaseUrls<'_>) {
     match value {
-        Value::String(text) if text == "{{CRM_URL}}" => crm_url.clone_into(text),
-        Value::String(text) if text == "{{ORDERS_URL}}" => orders_url.clone_into(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| fill_base_urls(item, crm_url, orders_url)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| fill_base_urls(field, crm_url, orders_url)),
+        Value::String(text) if text == "{{CRM_URL}}" => urls.crm.clone_into(text),
+        Value::String(text) if text == "{{ORDERS_URL}}" => urls.orders.clone_into(text),
+        Value::String(text) if text == "{{WEB_URL}}" => urls.web.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_base_urls(item, urls)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill_base_urls(field, urls)),
         _ => {}
     }
 }

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | [`crm`] | a CRM similar to HubSpot: deals, companies, search, batch update, rate limit |
 //! | [`orders`] | an orders API with another style of authentication, paging and errors |
+//! | [`web`] | a small web of fictional companies, with a search API, a scraper and a PDF extractor |
 //! | [`faults`] | a server whose routes fail in a requested way, one path per kind of fault |
 //! | `grpc` | a gRPC server with reflection, for tests |
 //! | `oauth_proxy` | an authorization server, and a proxy that protects an MCP server with its tokens, for tests |
 //! | `tls` | a certificate authority, its certificates, and TLS acceptors, for tests |
-//! | [`definitions`] | the demo's providers, tools and agent for the CRM and the orders API |
+//! | [`definitions`] | the demo's providers, tools and agent for the CRM, the orders API and the web |
 //! | [`entities`] | the demo's entity types and their records |
 //!
 //! `Crm::builder().start(LOOPBACK).await?` returns a [`Handle`] with the address, the audit of reads and writes, and
@@ -35,9 +36,11 @@ mod server;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod token_bucket;
+pub mod web;
 
 pub use audit::{Audit, AuditEntry, Audited};
 pub use crm::Crm;
 pub use faults::Faults;
 pub use orders::Orders;
 pub use server::{Handle, LOOPBACK};
+pub use web::Web;

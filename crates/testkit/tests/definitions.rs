@@ -8,11 +8,16 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use support::{Api, answer};
-use toolwright_testkit::definitions::{DefinitionKind, DemoDefinition, HUBSPOT_TOKEN, ORDERS_KEY, SECRETS, demo};
-use toolwright_testkit::{Crm, LOOPBACK, Orders};
+use toolwright_testkit::definitions::{
+    BaseUrls, DefinitionKind, DemoDefinition, HUBSPOT_TOKEN, ORDERS_KEY, SECRETS, WEB_KEY, demo,
+};
+use toolwright_testkit::{Crm, LOOPBACK, Orders, Web};
+
+const URLS: BaseUrls<'_> =
+    BaseUrls { crm: "http://crm.example", orders: "http://orders.example", web: "http://web.example" };
 
 fn bodies(kind: DefinitionKind) -> Vec<Value> {
-    let all = demo("http://crm.example", "http://orders.example");
+    let all = demo(URLS);
     all.into_iter().filter(|demo| demo.kind == kind).map(|demo| demo.body).collect()
 }
 
@@ -22,10 +27,10 @@ fn keys(value: &Value) -> impl Iterator<Item = &str> {
 
 #[test]
 fn demo_providers_come_before_tools_and_every_tool_has_a_provider() {
-    let all = demo("http://crm.example", "http://orders.example");
+    let all = demo(URLS);
     assert!(all.is_sorted_by_key(|demo| demo.kind != DefinitionKind::Provider));
     let names: BTreeSet<_> = all.iter().map(|demo| demo.body["refName"].as_str().unwrap()).collect();
-    assert_eq!(names.len(), 18);
+    assert_eq!(names.len(), 24);
     for DemoDefinition { body, .. } in all.iter().filter(|demo| demo.kind == DefinitionKind::Tool) {
         assert!(names.contains(body["providerRef"].as_str().unwrap()), "{}", body["refName"]);
     }
@@ -36,12 +41,43 @@ fn demo_providers_have_base_urls_and_refer_to_known_secrets() {
     let providers = bodies(DefinitionKind::Provider);
     assert_eq!(providers[0]["baseUrl"], "http://crm.example");
     assert_eq!(providers[1]["baseUrl"], "http://orders.example");
+    assert_eq!(providers[2]["baseUrl"], "http://web.example");
     assert!(!json!([providers, bodies(DefinitionKind::Tool)]).to_string().contains("{{"));
     for provider in &providers {
         let named = provider["auth"]["secretRef"].as_str().unwrap();
         assert!(SECRETS.iter().any(|secret| secret.name == named));
     }
     assert!(SECRETS.iter().all(|secret| secret.value.len() >= 16));
+}
+
+/// Each agentic tool comes after the tools that it uses, and its reference data has a source.
+#[test]
+fn agentic_tools_use_earlier_tools_and_existing_reference_data() {
+    let providers = bodies(DefinitionKind::Provider);
+    let all = demo(URLS);
+    let at = |name: &Value| all.iter().position(|demo| demo.body["refName"] == *name);
+    for (position, demo) in all.iter().enumerate().filter(|(_, demo)| demo.kind == DefinitionKind::AgenticTool) {
+        let (name, agentic) = (&demo.body["refName"], &demo.body["agentic"]);
+        let allocation = &agentic["toolAllocation"];
+        let used =
+            ["sequence", "availableTools"].map(|field| allocation[field].as_array().cloned().unwrap_or_default());
+        let used: Vec<Value> = used.concat().into_iter().map(|entry| entry["actionSlug"].clone()).collect();
+        assert!(used.len() >= 2, "{name}");
+        for tool in used {
+            assert!(at(&tool).is_some_and(|found| found < position), "{name} uses {tool}");
+        }
+        for selected in agentic["contextConfig"]["referenceData"].as_array().into_iter().flatten() {
+            let provider = providers.iter().find(|provider| provider["refName"] == selected["integrationId"]).unwrap();
+            for data_type in selected["dataTypes"].as_array().unwrap() {
+                let mut sources = provider["referenceData"].as_array().unwrap().iter();
+                assert!(sources.any(|source| source["dataType"] == *data_type), "{name} uses {data_type}");
+            }
+        }
+        let input_schema = jsonschema::validator_for(&demo.body["inputJsonSchema"]).unwrap();
+        for example in demo.body["examples"].as_array().unwrap() {
+            assert!(input_schema.is_valid(&example["input"]), "{name}: {example}");
+        }
+    }
 }
 
 /// The server rejects definitions with unknown fields, so the demo's definitions must not have any.
@@ -100,12 +136,18 @@ async fn every_demo_tool_example_succeeds_and_matches_the_output_schema() {
     let crm = Crm::builder().start(LOOPBACK).await.unwrap();
     let orders = Orders::builder().start(LOOPBACK).await.unwrap();
     let crm_api = Api::new(crm.base_url(), "authorization", format!("Bearer {HUBSPOT_TOKEN}"));
+    let web = Web::builder().start(LOOPBACK).await.unwrap();
     let orders_api = Api::new(orders.base_url(), "x-api-key", ORDERS_KEY);
+    let web_api = Api::new(web.base_url(), "authorization", format!("Bearer {WEB_KEY}"));
 
     for tool in bodies(DefinitionKind::Tool) {
         let input_schema = jsonschema::validator_for(&tool["inputJsonSchema"]).unwrap();
         let output_schema = jsonschema::validator_for(&tool["outputJsonSchema"]).unwrap();
-        let api = if tool["providerRef"] == "hubspot" { &crm_api } else { &orders_api };
+        let api = match tool["providerRef"].as_str().unwrap() {
+            "hubspot" => &crm_api,
+            "web" => &web_api,
+            _ => &orders_api,
+        };
         for example in tool["examples"].as_array().unwrap() {
             let scenario = &example["scenario"];
             assert!(input_schema.is_valid(&example["input"]), "{scenario}");
@@ -120,8 +162,9 @@ async fn every_demo_tool_example_succeeds_and_matches_the_output_schema() {
         let tools = bodies(DefinitionKind::Tool).into_iter();
         tools.filter(|tool| tool["sideEffects"] == side_effects).count()
     };
-    assert_eq!((writes("writes"), writes("reads")), (7, 7));
+    assert_eq!((writes("writes"), writes("reads")), (7, 10));
     assert_eq!((crm.writes(), orders.writes()), (8, 2));
+    assert_eq!(web.audit().reads, 5);
 }
 
 /// Executes a tool with the parts of the HTTP backend that the demo needs. A template that consists of one expression

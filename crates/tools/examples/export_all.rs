@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolwright_testkit::definitions::{DefinitionKind, demo};
+use toolwright_testkit::definitions::{BaseUrls, DefinitionKind, demo};
 use toolwright_tools::export::{ExportFormat, export, snake_case};
 use toolwright_tools::{CompiledTool, Library, builtin};
 use toolwright_types::{DefinitionSource, Document, DocumentMeta, Timestamp, ToolDefinition};
@@ -23,8 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for tool in builtin::tools(&library).values() {
         write(&target, tool)?;
     }
-    let demo = demo("http://127.0.0.1:1", "http://127.0.0.1:2").into_iter();
-    let demo = demo.filter(|entry| entry.kind == DefinitionKind::Tool).map(|entry| entry.body);
+    let urls = BaseUrls { crm: "http://127.0.0.1:1", orders: "http://127.0.0.1:2", web: "http://127.0.0.1:3" };
+    let is_tool = |kind| matches!(kind, DefinitionKind::Tool | DefinitionKind::AgenticTool);
+    let demo = demo(urls).into_iter().filter(|entry| is_tool(entry.kind)).map(|entry| entry.body);
     let fixtures: Vec<Value> = serde_json::from_str(include_str!("../tests/export/definitions.json"))?;
     for body in demo.chain(fixtures) {
         write(&target, &compile(body, &library)?)?;

@@ -56,8 +56,8 @@ impl CompiledTool {
         let runs_on_client = !definition.is_tool_fully_executed_on_server;
         let arguments = if http.is_none() || runs_on_client { arguments(&definition, &mut issues) } else { None };
         let has_preflight = runs_on_client && has_preflight(&definition, library, &mut issues, &mut warnings);
-        // Saving a definition checks this too. The check is repeated here, because the function may be registered after
-        // the definition was saved.
+        // A definition with undeclared writes is already rejected when it is saved. The check is repeated here, because
+        // the function may be registered after the definition was saved.
         let undeclared_writes = has_undeclared_writes(&definition, library);
         let effects = if undeclared_writes { SideEffects::Writes } else { definition.effects() };
         if let (Some(wanted), None) = (&definition.provider_ref, &provider) {
@@ -95,7 +95,7 @@ impl CompiledTool {
     }
 }
 
-/// Whether the definition of a client tool names a function or contains code, which prepares the payload on the server.
+/// Whether a client tool has a function or code that prepares the payload on the server.
 fn has_preflight(
     definition: &ToolDefinition,
     library: &Library,
@@ -265,8 +265,8 @@ fn schemas(
             Err(error) => warnings.push(error.to_string()),
         }
     }
-    // If the definition has the short form, the schema is expanded from it. A violation in the expanded schema is then
-    // reported at the short form as a whole.
+    // If the definition has only the short form (`inputSchema`, `outputSchema`), the schema is expanded from it. A
+    // violation in the expanded schema is then reported at the path of the whole short form.
     let input_path = definition.input_json_schema.is_none().then_some("/inputSchema");
     let output_path = definition.output_json_schema.is_none().then_some("/outputSchema");
     let mut compile = |schema: Value, short: Option<&str>, full: &str| {
@@ -276,8 +276,8 @@ fn schemas(
     (compile(input, input_path, "/inputJsonSchema"), compile(output, output_path, "/outputJsonSchema"))
 }
 
-/// Whether the definition names a function that writes, but does not state its side effects. Such a tool is treated as
-/// a write.
+/// Whether the definition names a function that writes, and declares no side effects. Such a tool is treated as a
+/// write.
 pub fn has_undeclared_writes(definition: &ToolDefinition, library: &Library) -> bool {
     let undeclared = definition.side_effects.is_none() && definition.has_side_effects.is_none();
     let path = definition.invocation.path.as_deref().unwrap_or_default();
@@ -296,7 +296,7 @@ fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTe
 
 fn limits(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> CallLimits {
     if matches!(definition.tool_type, ToolType::Agentic | ToolType::Composite) {
-        // The run of the tool enforces its limits, and it may wait for an approval.
+        // A call to such a tool may wait for an approval, so it has the longest timeout. Its run enforces its limits.
         let long = Duration::from_millis(MAX_TIMEOUT_MS);
         return CallLimits { attempt: long, total: long, retries: 0 };
     }

@@ -39,12 +39,12 @@ pub struct CompiledTool {
     pub(crate) price: Option<CompiledPrice>,
     /// The operations and rules of a composite tool.
     pub(crate) composite: Option<CompiledComposite>,
-    /// The body template of a function or client tool, which renders its arguments.
+    /// The template that renders the arguments of a function or client tool.
     pub(crate) arguments: Option<ValueTemplate>,
     /// Whether the server runs the function or the code of a client tool to prepare the payload.
     pub(crate) has_preflight: bool,
     pub(crate) http: Option<RequestTemplate>,
-    /// Whether exports wrap the input in an object, because its schema accepts no object. Computed on first use.
+    /// Whether exports wrap the input in an object, because the input schema accepts no object. Computed on first use.
     pub(crate) wraps_input: OnceLock<bool>,
     /// The fingerprint of the tool's closure. Computed on first use.
     pub(crate) closure_fingerprint: OnceLock<String>,

@@ -60,8 +60,8 @@ pub struct CallProgress {
     pub message: Option<String>,
 }
 
-/// The sending half of a channel that carries updates of a running call. A new value replaces one that was not received
-/// yet.
+/// The sending half of a channel that carries updates of a running call. A new value replaces an earlier value that the
+/// receiver has not read yet.
 #[derive(Debug, Clone)]
 pub struct UpdateSender<T>(Arc<watch::Sender<Option<T>>>);
 

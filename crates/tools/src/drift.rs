@@ -18,8 +18,8 @@ const MAX_DEPTH: usize = 24;
 /// How many items of a list are compared with the item schema.
 const SAMPLED_ITEMS: usize = 20;
 
-/// Returns how `output` differs from `schema`. If no type differs and no field is missing, also returns the paths of
-/// `violations`, for example of a value that is not in an enum.
+/// Returns how `output` differs from `schema`. If no type differs and no field is missing, the result also contains the
+/// path of each violation in `violations`. An example is the path of a value that is not in an enum.
 pub fn compare_output(schema: &Value, output: &Value, violations: &[Violation]) -> Vec<SchemaDifference> {
     let mut comparison = OutputComparison { root: schema, found: BTreeSet::new(), remaining_nodes: MAX_NODES };
     comparison.value(schema, output, "/output", 0);
@@ -155,7 +155,8 @@ impl<'a> FieldCollector<'a, '_> {
     }
 }
 
-/// Follows `$ref` to the schema it names. Stops after eight references, so a reference cycle ends.
+/// Follows `$ref` to the schema it names. Follows at most eight references, so that a cycle of references causes no
+/// endless loop.
 fn resolve_ref<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..8 {
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));

@@ -13,7 +13,7 @@ pub struct ToolFailure {
     pub retryable: bool,
     /// The upstream's HTTP status, if it responded.
     pub http_status: Option<u16>,
-    /// What the attempt cost although it failed, if known.
+    /// The cost of the failed attempt, if known.
     pub cost_usd: Option<f64>,
     /// The run that the attempt started.
     pub child_run: Option<Box<ChildRun>>,

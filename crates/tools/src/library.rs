@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn two_libraries_bind_one_name_to_different_implementations() {
+    fn same_name_can_be_bound_to_different_implementations_in_two_libraries() {
         let a = Library::new("a").with_dyn(constant("answer", json!({}), 1));
         let b = Library::new("b").with_dyn(constant("answer", json!({}), 2));
         assert!(!Arc::ptr_eq(a.lookup("answer").unwrap(), b.lookup("answer@^1").unwrap()));

@@ -103,9 +103,9 @@ pub trait SecretResolver: Send + Sync {
 pub struct SecretRevision {
     /// The secret's id.
     pub id: String,
-    /// The scope it was found in: `user`, `realm` or `org`.
+    /// The scope in which the secret was found: `user`, `realm` or `org`.
     pub scope: &'static str,
-    /// Its revision.
+    /// The revision of the secret.
     pub revision: i64,
 }
 
@@ -128,8 +128,8 @@ pub enum ReferenceMatch {
     Id(Value),
     /// The value is already an id.
     AlreadyId,
-    /// No known item has this name.
-    NotFound,
+    /// No known item has this name. The names that are closest to it are listed.
+    NotFound(Vec<String>),
     /// Several items have this name. Some of them are listed.
     Ambiguous(Vec<String>),
 }
@@ -145,7 +145,7 @@ impl ReferenceResolver for NoReferences {
         _source: &'a ReferenceSource,
         _name: &'a str,
     ) -> BoxFuture<'a, Result<ReferenceMatch, PortError>> {
-        Box::pin(std::future::ready(Ok(ReferenceMatch::NotFound)))
+        Box::pin(std::future::ready(Ok(ReferenceMatch::NotFound(Vec::new()))))
     }
 }
 

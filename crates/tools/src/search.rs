@@ -39,7 +39,7 @@ impl SearchIndex {
         index
     }
 
-    /// Returns the positions of the texts that match `query`, best first. Equal scores keep the order of the texts.
+    /// Returns the positions of the texts that match `query`, best first. Texts with equal scores keep their order.
     pub fn rank(&self, query: &str) -> Vec<usize> {
         let mut scores: HashMap<usize, f64> = HashMap::new();
         let mut terms: Vec<String> = words(query).collect();

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_accepts_succeeds_only_if_the_specific_schema_is_narrower() {
+    fn subsumption_check_passes_only_if_the_specific_schema_is_narrower() {
         let object = |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required });
         for (general, specific, fits) in [
             (json!({}), json!({ "type": "string" }), true),

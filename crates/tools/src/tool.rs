@@ -116,7 +116,7 @@ pub trait DynTool: Send + Sync {
     /// Performs the call.
     fn call<'a>(&'a self, cx: &'a ToolCx<'a>, input: Value) -> BoxFuture<'a, Result<Value, ToolFailure>>;
 
-    /// Returns the side effects of a call with this input, at most those of the specification.
+    /// Returns the side effects of a call with this input, at most [`ToolSpec::side_effects`].
     fn effects(&self, _input: &Value) -> SideEffects {
         self.spec().side_effects
     }

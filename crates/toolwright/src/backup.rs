@@ -84,7 +84,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> anyhow::Result<()> {
     report(&format!("data folder `{}` has the database and {}{key}", target.display(), pluralize(blobs, "blob")))
 }
 
-/// A folder that gets its final name when it is complete. An unfinished one is removed.
+/// A folder that gets its final name when it is complete. If the value is dropped before that, the folder is removed.
 struct Draft {
     path: PathBuf,
     target: PathBuf,

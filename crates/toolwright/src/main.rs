@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         cli::print_overview(&self::command());
         return ExitCode::SUCCESS;
     };
-    // Only the server starts programs of others, so only the server hides its environment. It does so before the
+    // Only the server starts third-party programs, so only the server hides its environment. It does so before the
     // runtime starts threads, because the process executes itself again.
     let environment = match &command {
         TopCommand::Serve(_) => Some(environment::Environment::hide()),

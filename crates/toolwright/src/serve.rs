@@ -55,7 +55,7 @@ pub(crate) struct ServeArgs {
     /// Log format [default: text]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
-    /// Start a demo CRM and orders API on loopback, and create tools and agents for them
+    /// Start a demo CRM, orders API and web on loopback, and create tools and agents for them
     #[arg(long)]
     demo: bool,
     /// Serve the fixtures of the MCP conformance suite without authentication; loopback only

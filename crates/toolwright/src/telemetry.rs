@@ -25,8 +25,8 @@ pub(crate) fn start(format: LogFormat) {
     let _ = tracing_subscriber::registry().with(layer).with(filter(&directives)).try_init();
 }
 
-/// Builds a filter that depends only on target and level. A filter that depends on spans would run whenever a thread
-/// enters a span.
+/// Builds a filter that depends only on target and level. A filter that depends on spans would cost time whenever a
+/// thread enters a span.
 fn filter(directives: &str) -> Targets {
     let directives = if directives.trim().is_empty() { DEFAULT_FILTER } else { directives };
     let directives: Targets = directives.parse().or_else(|_| DEFAULT_FILTER.parse()).unwrap_or_default();

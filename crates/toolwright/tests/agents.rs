@@ -371,7 +371,9 @@ fn journal_and_tree_and_details_of_a_run_are_printed_with_unshortened_ids() {
     };
     assert_eq!(listed(&["--called-tool", "hubspot/update-deal", "--text", "AS WON"]), 1);
     assert_eq!(listed(&["--text", "nothing like this"]), 0);
-    assert_eq!(listed(&["--principal", "admin", "--max-cost", "1", "--started-after", "2020-01-01T00:00:00Z"]), 1);
+    let filters =
+        ["--agent", AGENT, "--principal", "admin", "--max-cost", "1", "--started-after", "2020-01-01T00:00:00Z"];
+    assert_eq!(listed(&filters), 1);
     assert_eq!(listed(&["--started-before", "2020-01-01T00:00:00Z"]), 0);
     server.run(&["runs", "list", "--started-after", "yesterday"]).expect_exit(2);
 }

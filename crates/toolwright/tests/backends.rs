@@ -90,7 +90,8 @@ async fn assert_meets_contract(engine: &Engine, session: &Session, case: Case) {
     let envelope = call("slow").call().await;
     let error = envelope.error.unwrap_or_else(|| panic!("{name} must time out"));
     let reason = error.details.unwrap_or_default()["reason"].clone();
-    // A time limit of code is a limit of the sandbox, in every language.
+    // The sandbox enforces the time limit of code in every language, so its error has the code `SANDBOX_ERROR` and not
+    // `TIMEOUT`.
     let expected = if code == "SANDBOX_ERROR" { (code, json!("limit")) } else { ("TIMEOUT", json!("deadline")) };
     assert_eq!((error.code.to_string().as_str(), reason), expected, "{name}");
 

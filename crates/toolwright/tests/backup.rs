@@ -17,7 +17,7 @@ use serde_json::json;
 use support::Server;
 use support::runs::{api, define};
 
-/// A server with a secret, a tool that uses it and a blob.
+/// Starts a server with a tool, a secret and a blob. Returns the server and the path of the blob.
 async fn server_with_data() -> (Server, String) {
     let server = Server::start_without_demo(Vec::new());
     let echo =

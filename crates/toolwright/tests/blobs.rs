@@ -1,4 +1,4 @@
-//! Tests a server that stores blobs in S3, and one whose S3 does not answer.
+//! Tests a server that stores blobs in S3, and a server whose S3 does not answer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

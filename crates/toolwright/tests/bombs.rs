@@ -234,7 +234,7 @@ async fn validation_against_the_schema_of_an_imported_mcp_tool_is_stopped() {
 }
 
 #[tokio::test]
-async fn json_answer_of_an_mcp_server_is_limited() {
+async fn oversized_json_answer_of_an_mcp_server_is_rejected() {
     let server = Server::start();
     server.post("tools/import/mcp", &json!({ "url": mcp_server().await })).await;
     let envelope = server.post("tools/answer/execute", &json!({ "input": {} })).await;
@@ -243,7 +243,7 @@ async fn json_answer_of_an_mcp_server_is_limited() {
 }
 
 #[tokio::test]
-async fn compressed_answer_is_limited_while_it_is_decompressed() {
+async fn compressed_answer_that_expands_beyond_the_limit_is_rejected() {
     let mut compressor = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     compressor.write_all(b"[").unwrap();
     for _ in 0..21_000 {

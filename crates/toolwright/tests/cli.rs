@@ -54,7 +54,7 @@ fn tools_can_be_listed_and_shown() {
     assert_eq!(page["items"].as_array().unwrap().len(), 3);
     assert!(page["nextCursor"].is_string());
     let whole = server.run(&["tools", "list", "--limit", "3", "--all", "--json"]).expect_exit(0).json();
-    assert_eq!((whole["items"].as_array().unwrap().len(), &whole["nextCursor"]), (25, &Value::Null));
+    assert_eq!((whole["items"].as_array().unwrap().len(), &whole["nextCursor"]), (30, &Value::Null));
     assert!(server.run(&["tools", "list", "--limit", "3"]).expect_exit(0).err.contains("--all"));
     assert!(server.run(&["tools", "list", "--builtin"]).expect_exit(0).out.contains("calculator"));
 
@@ -190,7 +190,7 @@ fn applying_the_demo_definitions_to_a_demo_server_changes_nothing() {
     let tools: Vec<String> = files.filter(is_definition).collect();
     let args: Vec<&str> = ["tools", "apply", "-f"].into_iter().chain(tools.iter().map(String::as_str)).collect();
     let applied = server.run(&args).expect_exit(0);
-    assert_eq!(applied.out.lines().count(), 19);
+    assert_eq!(applied.out.lines().count(), 24);
     assert!(applied.out.lines().all(|line| line.starts_with("= unchanged  ")), "{}", applied.out);
 }
 

@@ -58,7 +58,7 @@ fn folder_with_every_kind_of_definition_is_applied_and_a_dry_run_writes_nothing(
 }
 
 #[test]
-fn prune_deletes_only_definitions_that_the_same_set_created() {
+fn prune_deletes_only_definitions_that_the_same_apply_set_created() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     let foreign = json!({ "refName": "foreign", "content": "without a set" });

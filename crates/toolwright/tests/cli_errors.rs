@@ -68,7 +68,7 @@ fn all_mistakes_of_a_file_are_reported_once_with_their_lines() {
 }
 
 #[test]
-fn unknown_input_of_a_short_form_is_rejected_and_a_single_address_is_stored_as_a_network() {
+fn unknown_parameter_of_a_short_form_schema_is_rejected_and_an_egress_address_is_stored_as_a_network() {
     let server = Server::start_without_demo(Vec::new());
     let tool = json!({ "refName": "short", "toolType": "FUNCTION", "invocation": { "path": "echo" },
         "inputSchema": { "text": { "type": "string" } } });

@@ -35,7 +35,7 @@ fn echo(name: &str, more: Value) -> Value {
 }
 
 #[test]
-fn tool_that_complies_passes_all_nine_checks() {
+fn tool_without_defects_passes_all_nine_checks() {
     let server = Server::start();
     define(&server, echo("fine", json!({ "sideEffects": "none" })));
     let report = server.run(&["tools", "check", "fine", "--json"]).expect_exit(0).json();
@@ -71,7 +71,7 @@ fn tool_that_writes_is_called_only_with_the_writes_option() {
 }
 
 #[test]
-fn tool_without_examples_needs_an_input() {
+fn output_check_of_a_tool_without_examples_is_skipped_unless_an_input_is_given() {
     let server = Server::start_without_demo(Vec::new());
     define(&server, echo("look", json!({ "examples": [] })));
     let report = server.run(&["tools", "check", "--all", "--json"]).expect_exit(0).json();
@@ -81,7 +81,7 @@ fn tool_without_examples_needs_an_input() {
 }
 
 #[test]
-fn client_tool_passes_and_its_run_does_not_wait_afterwards() {
+fn client_tool_passes_the_check_and_leaves_no_waiting_run() {
     let server = Server::start_without_demo(Vec::new());
     define(&server, echo("open", json!({ "isToolFullyExecutedOnServer": false, "sideEffects": "reads" })));
     let report = server.run(&["tools", "check", "open", "--json"]).expect_exit(0).json();
@@ -92,7 +92,7 @@ fn client_tool_passes_and_its_run_does_not_wait_afterwards() {
 }
 
 #[test]
-fn each_defect_fails_its_check() {
+fn each_defect_of_a_tool_fails_the_corresponding_check() {
     let server = Server::start_without_demo(Vec::new());
     let not_text = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let failing = json!({ "path": "python", "code": "result = unknown_name" });

@@ -144,7 +144,7 @@ async fn recovery_updates_the_database_row_of_a_run_whose_journal_has_ended() {
     reset_row_to_running(&server, before["runId"].as_str().unwrap()).await;
     server.restart();
     wait_until("the completed row", async || {
-        let (_, page) = api(&server, reqwest::Method::GET, "runs?status=COMPLETED", None).await;
+        let (_, page) = api(&server, reqwest::Method::GET, "runs?status=COMPLETED&agentRef=a", None).await;
         (page["items"].as_array().unwrap().len() == 1).then_some(())
     })
     .await;

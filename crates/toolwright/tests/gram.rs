@@ -162,7 +162,7 @@ fn input_schemas_are_derived_from_gram_files_and_signatures() {
 }
 
 #[test]
-fn gram_apply_writes_a_file_once_and_reports_conflicts() {
+fn second_gram_apply_of_a_file_changes_nothing_and_conflicts_are_reported() {
     let server = Server::start();
     let folder = Folder::new(&[("clerk.gram", CLERK), ("bad.gram", "[a:Agent {model: \"m\"}]")]);
     let file = |name: &str| folder.path(name).to_str().unwrap().to_owned();
@@ -269,7 +269,7 @@ fn gram_is_applied_from_standard_input() {
 }
 
 #[test]
-fn invalid_gram_file_aborts_apply_with_its_position() {
+fn apply_of_an_invalid_gram_file_fails_and_reports_the_position_of_the_error() {
     let server = Server::start();
     let folder = Folder::new(&[("good.gram", DESK), ("odd.gram", &CLERK.replace("model:", "mood: 1, model:"))]);
     let rejected = server.run(&["agents", "apply", "-f", folder.0.path().to_str().unwrap()]).expect_exit(6);

@@ -46,6 +46,8 @@ fn readme_tour_commands_succeed() {
         "VALIDATION_ERROR",
         "exit code 1",
         "\"input_schema\"",
+        "Updated 5 deals of Acme Corp to Negotiation.",
+        "https://kitebridge.example/pricing",
     ] {
         assert!(
             stdout.contains(expected) || stderr.contains(expected),

@@ -216,7 +216,7 @@ fn second_server_on_the_same_data_directory_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn start_with_another_seal_key_names_the_number_of_unreadable_secrets() {
+async fn server_start_reports_the_number_of_secrets_sealed_with_another_key() {
     let data = tempfile::tempdir().unwrap();
     let start = || Server::start(command(data.path()).env("TOOLWRIGHT_ADMIN_KEY", KEY));
     let server = start();

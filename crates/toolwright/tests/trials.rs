@@ -117,7 +117,7 @@ fn trials_run_command_compares_two_libraries() {
     let trial = result.out.split_whitespace().next().unwrap();
     assert_eq!(server.run(&["trials", "get", trial, "--json"]).expect_exit(0).json()["b"]["completed"], 4);
     assert!(server.run(&["trials", "get", trial]).expect_exit(0).out.contains("glass"));
-    let runs = server.run(&["runs", "list", "--all", "--json"]).expect_exit(0).json();
+    let runs = server.run(&["runs", "list", "--agent", "scout", "--all", "--json"]).expect_exit(0).json();
     assert!(runs["items"].as_array().unwrap().iter().all(|run| run["trial"]["kind"] == "compare"));
 
     let run = server.run(&["agents", "run", "scout", "the sky", "--json"]).expect_exit(0).json();

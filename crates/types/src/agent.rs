@@ -114,7 +114,7 @@ pub struct AgentDefinition {
     /// Whether every write needs approval.
     #[serde(default, deserialize_with = "null_as_default")]
     pub requires_approval: bool,
-    /// Further constraints.
+    /// Further rules that can refuse a call.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub guardrails: Vec<GuardrailConfig>,
     /// Where the agent can be called as a tool: by agents and direct calls, by workflow steps, by MCP clients. Nowhere
@@ -273,7 +273,7 @@ pub struct LlmConfig {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum ModelChoice {
-    /// `provider/model`, or a model of the same provider.
+    /// `provider/model`, or the name of a model of the agent's provider.
     Named(String),
     /// A complete configuration.
     Configured(Box<LlmConfig>),
@@ -377,7 +377,7 @@ pub struct AgentPolicy {
     pub side_effects: Option<SideEffects>,
 }
 
-/// A guardrail in the form of an agent definition: a type with parameters.
+/// A guardrail as the author of an agent writes it: a type with parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

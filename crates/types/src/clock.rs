@@ -33,7 +33,7 @@ impl Timestamp {
         u64::try_from((self.as_micros() - earlier.as_micros()) / 1000).unwrap_or(0)
     }
 
-    /// The timestamp after `by` has passed, clamped to the representable range.
+    /// The timestamp that is `by` later than this one, clamped to the representable range.
     pub fn saturating_add(self, by: Duration) -> Self {
         Self::from_micros(self.as_micros().saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }

@@ -71,7 +71,7 @@ impl DocumentKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DocumentMeta {
-    /// The id, `kind_ULID`.
+    /// The id, in the form `kind_ULID`.
     pub id: String,
     /// The reference name, unique in the realm.
     pub ref_name: RefName,

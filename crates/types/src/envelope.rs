@@ -107,7 +107,7 @@ pub struct CallMetadata {
     /// Warnings about the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Messages of the tool for the caller and the model, of a successful or a failed call.
+    /// Messages of the tool for the caller and the model. Successful and failed calls can have messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
     /// The status of the last HTTP response.
@@ -132,7 +132,7 @@ pub struct CallMetadata {
     /// The calls to other tools that this call made, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<NestedCall>,
-    /// The run that this call started, of an agent, an agentic tool or a composite tool.
+    /// The run that this call started, if it called an agent, an agentic tool or a composite tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_run: Option<Box<ChildRun>>,
 }
@@ -181,7 +181,7 @@ pub struct NestedCall {
     /// The source of the result, if the tool was not executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CallSource>,
-    /// The cost of the call in US dollars, with the calls that it made.
+    /// The cost of the call in US dollars, including the cost of the calls that it made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// The calls that this call made.

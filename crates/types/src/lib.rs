@@ -1,7 +1,7 @@
 //! The types that all other crates share: identities, names, definitions, the envelope and its errors.
 //!
-//! Not here: IO, and the execution of tools. Values are validated when they are created, so code that receives a value
-//! need not check it again.
+//! This crate performs no IO and executes no tools. Values are validated when they are created, so code that receives a
+//! value need not check it again.
 
 mod agent;
 pub mod clock;

@@ -3,8 +3,8 @@
 /// Rounds an amount in US dollars to nine decimals. One unit of the last decimal is less than any model charges for a
 /// token.
 ///
-/// Every cost is rounded where it arises and where it is added to others. So all views of a run show the same amount,
-/// without the error of binary fractions: 0.0008 instead of 0.0007999999999999999.
+/// Every cost is rounded where it arises and where it is added to other costs. So all views of a run show the same
+/// amount, without the error of binary fractions: 0.0008 instead of 0.0007999999999999999.
 pub fn round_usd(amount: f64) -> f64 {
     const UNITS: f64 = 1e9;
     let units = amount * UNITS;

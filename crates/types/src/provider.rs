@@ -24,7 +24,7 @@ pub struct ToolProviderConfig {
     /// The protocol.
     #[serde(default, deserialize_with = "null_as_default")]
     pub provider_type: ProviderType,
-    /// The base URL of its tools.
+    /// The base URL of the provider's tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// How calls authenticate.
@@ -61,8 +61,9 @@ pub struct ToolProviderConfig {
     /// The command of an MCP server, for `stdio`. It runs on the host of this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The arguments of the command: texts, and objects that name secrets. A program with a secret in its arguments shows
-    /// it to all users of the machine, so `envSecretRefs` is the better choice if the program reads its environment.
+    /// The arguments of the command: texts, and objects that name secrets. All users of the machine can see a secret in
+    /// the arguments of a program. So `envSecretRefs` is the better choice if the program can read the secret from its
+    /// environment.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<CommandArgument>,
     /// Environment variables of the command, in addition to the server's PATH, HOME, LANG, LC_ALL and TMPDIR.
@@ -76,7 +77,7 @@ pub struct ToolProviderConfig {
     /// The prefix of the names of imported tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_prefix: Option<String>,
-    /// Whether the server periodically imports the current tools of the MCP server again.
+    /// Whether this server periodically imports the tools of the MCP server again.
     #[serde(default, deserialize_with = "null_as_default")]
     pub auto_discover_tools: bool,
     /// The time of the last import of tools.
@@ -267,7 +268,7 @@ pub struct AuthConfig {
     /// The OAuth2 scopes to request.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// The secret with a client certificate and its key as PEM. For `mtls`, `secretRef` is used if it is absent.
+    /// The secret with a client certificate and its key as PEM. If this field is absent, `mtls` uses `secretRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_ref: Option<String>,
 }

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_status_parses_from_its_text_and_the_error_lists_all_statuses() {
+    fn run_status_parses_from_its_text_and_the_error_for_other_text_lists_all_statuses() {
         for status in RunStatus::ALL {
             assert_eq!(status.to_string().parse::<RunStatus>().unwrap(), status);
         }

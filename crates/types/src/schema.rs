@@ -27,8 +27,8 @@ pub struct ParameterDefinition {
     /// The allowed values.
     #[serde(default, deserialize_with = "crate::nullable::null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub enum_values: Vec<Value>,
-    /// The complete schema of a complex value: the name of an entity type, whose schema is used, or a pointer such as
-    /// `#/$defs/address` into the `$defs` of `inputJsonSchema` (or `outputJsonSchema`).
+    /// A reference to the schema of a complex value: the name of an entity type, or a pointer such as `#/$defs/address`
+    /// into the `$defs` of `inputJsonSchema` (or `outputJsonSchema`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json_schema_ref: Option<String>,
 }
@@ -144,7 +144,7 @@ fn definition_pointer(name: &str) -> String {
     format!("#/$defs/{}", definition_name(name).replace('~', "~0").replace('/', "~1"))
 }
 
-/// Converts an enum value that is written as text to the type of the parameter.
+/// If an enum value is written as text, converts it to the type of the parameter.
 fn coerce_enum_value(kind: Option<ParameterType>, value: &Value) -> Value {
     let spelled = || value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let fits = |candidate: &Value| match kind {

@@ -43,7 +43,8 @@ impl Agents {
         Ok(draft)
     }
 
-    /// Makes the run follow a plan for the tool's sequence.
+    /// Prepares the run to execute a plan for the tool's fixed sequence. If the call contains no plan, the model writes
+    /// it.
     async fn prepare_plan(
         &self,
         config: &AgenticConfig,
@@ -101,7 +102,7 @@ fn prepare_selection(config: &AgenticConfig, draft: &mut RunDraft) -> Result<(),
     Ok(())
 }
 
-/// Returns the tools of the sequence, or says which of them the run cannot use.
+/// Returns the tools of the sequence. The error names the tools that the run cannot use.
 fn resolve_sequence(
     config: &AgenticConfig,
     tools: &Toolset,
@@ -132,7 +133,7 @@ fn unusable(names: &[String]) -> String {
     )
 }
 
-/// Returns the task of a call, with its other inputs.
+/// Returns the user message for a call: the task, and the whole input if it has other fields.
 fn message(input: &Value) -> String {
     let task = input.get("task").and_then(Value::as_str);
     let others = input.as_object().is_none_or(|fields| fields.len() > usize::from(task.is_some()));
@@ -170,7 +171,7 @@ fn planning_message(task: &str, steps: &[SequenceStep]) -> String {
          has the parameters for the next page, for example {{\"after\": \"${{page.paging.next.after}}\"}}. The items of \
          all pages are then `${{steps.N.items}}`.\n\
          - `when` is a condition; the step is skipped if it is false.\n\
-         After the plan was executed, you get the results and write the final response.",
+         You get the results of the steps later, and write the final response then.",
         task = fenced("user_task", task),
         steps = listed.join("\n"),
     )

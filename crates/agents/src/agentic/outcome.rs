@@ -1,4 +1,4 @@
-//! The result of an agentic tool's run, as the result of the call.
+//! Converts the result of an agentic tool's run to the result of the call that started the run.
 
 use serde_json::{Map, Value, json};
 use toolwright_machine::{AgentRun, Ending};
@@ -9,6 +9,8 @@ use toolwright_types::{ChildRun, ErrorCode, RunStatus, ToolError};
 
 /// The maximum number of results of tools in a partial result.
 const MAX_PARTIAL_RESULTS: usize = 20;
+/// The maximum number of warnings of calls in a result.
+const MAX_CALL_WARNINGS: usize = 20;
 
 /// The result of an agentic tool's run that has ended.
 #[derive(Debug, Clone)]
@@ -25,6 +27,7 @@ pub fn agentic_result(snapshot: &RunSnapshot) -> Option<AgenticResult> {
     let ending = run.ending()?;
     let mut warnings = snapshot.start.warnings.clone();
     warnings.extend(run.warnings().iter().cloned());
+    warnings.extend(call_warnings(run));
     let output = match (ending.status, ending.reason.as_deref()) {
         (RunStatus::Completed, None) => Ok(result(run)),
         (RunStatus::Completed, Some("max_tokens")) => {
@@ -44,7 +47,7 @@ pub fn agentic_result(snapshot: &RunSnapshot) -> Option<AgenticResult> {
     Some(AgenticResult { output, warnings })
 }
 
-/// Returns the result of a run that has ended, as the result of the call.
+/// Converts the result of a run that has ended to the result of the call that started the run.
 pub(crate) fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
     let run = &snapshot.run;
     let (cost_usd, child_run) = (Some(run.resource_usage().cost_usd), Some(Box::new(child_run(run))));
@@ -55,6 +58,20 @@ pub(crate) fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailur
         Ok(output) => Ok(BackendReply { cost_usd, child_run, warnings, ..BackendReply::from_output(output) }),
         Err(error) => Err(ToolFailure { cost_usd, child_run, retryable: false, ..ToolFailure::from(error) }),
     }
+}
+
+/// Returns the warnings of the calls, such as outputs that do not match their schemas. Equal warnings are returned once.
+fn call_warnings(run: &AgentRun) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for envelope in run.outputs().in_order() {
+        for warning in &envelope.metadata.warnings {
+            let warning = format!("`{}`: {warning}", envelope.name);
+            if found.len() < MAX_CALL_WARNINGS && !found.contains(&warning) {
+                found.push(warning);
+            }
+        }
+    }
+    found
 }
 
 fn child_run(run: &AgentRun) -> ChildRun {
@@ -115,6 +132,8 @@ fn failure(ending: &Ending) -> ToolError {
         (RunStatus::Cancelled, _) => (ErrorCode::Unknown, "cancelled"),
         (_, "approval_denied") => (ErrorCode::PolicyDenied, "approval_denied"),
         (_, "INVALID_LLM_OUTPUT" | "answer_schema") => (ErrorCode::ProviderError, "INVALID_LLM_OUTPUT"),
+        (_, "INVALID_GENERATED_PARAMETERS") => (ErrorCode::ValidationError, reason),
+        (_, "MAX_ITEMS_EXCEEDED") => (ErrorCode::PolicyDenied, reason),
         (_, "refusal" | "max_tokens" | "empty_reply") => (ErrorCode::ProviderError, "LLM_PROVIDER_ERROR"),
         (_, reason) if reason.starts_with("model_") => (ErrorCode::ProviderError, "LLM_PROVIDER_ERROR"),
         (_, reason) => match by_name(reason) {

@@ -1,4 +1,4 @@
-//! Caches the compiled schemas of plans, so that an invocation compiles none.
+//! Caches the compiled schemas of plans, so that calls to the same agentic tool do not compile them again.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use toolwright_tools::{CompiledTool, Schema};
 /// The maximum number of cached schemas.
 const MAX_SCHEMAS: u64 = 1_000;
 
-/// The compiled schemas of plans by the definitions of their tools.
+/// The compiled schemas of plans. The key contains the content hash of each tool of the sequence.
 pub(crate) struct PlanSchemas(moka::sync::Cache<String, Arc<Schema>>);
 
 impl Default for PlanSchemas {

@@ -39,11 +39,11 @@ pub struct PromptPreview {
 /// The reply of a model to a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptReply {
-    /// The text.
+    /// The text of the reply.
     pub text: String,
     /// The calls that the model requests. None of them is executed.
     pub requested_calls: Vec<RequestedCall>,
-    /// The run of the model call.
+    /// The run that called the model.
     pub run: RunId,
     /// The consumed tokens.
     pub usage: Usage,
@@ -126,7 +126,8 @@ impl Agents {
         agent.ok_or_else(no_model)
     }
 
-    /// Calls the model once with the first request of a draft. The policy of the run allows no tool, so none is executed.
+    /// Calls the model once with the first request of a draft. The policy of the run allows no tool, so the run
+    /// executes no tool.
     async fn first_reply(&self, mut draft: Box<RunDraft>) -> Result<PromptReply, StartError> {
         let spec = &mut draft.start.spec;
         if let Some(PlanSpec { schema, .. }) = spec.plan.take().as_deref() {
@@ -135,7 +136,8 @@ impl Agents {
         spec.policy.enabled_tools.clear();
         spec.limits.max_iterations = 1;
         draft.start.agentic = None;
-        // The person who tests a prompt wants to see the first reply, even if it would be rejected.
+        // Without answer schemas, the run accepts every reply. The person who tests a prompt wants to see the first
+        // reply even if a schema would reject it.
         draft.executor.answers = AnswerSchemas::default();
         let handle = self.launch(draft, Vec::new()).await;
         let handle = handle.map_err(|error| Unavailable::new("the model cannot be called", error))?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 const REF_PREFIX: &str = "#/components/schemas/";
 const SCHEMAS: &str = "/components/schemas";
-/// The schema of the fields of a definition that the server manages.
+/// The name of the schema with the fields that the server adds to every definition.
 const MANAGED_FIELDS: &str = "MetaView";
 
 pub(super) fn complete(document: &mut Value) {
@@ -74,8 +74,8 @@ fn describe_event_stream(operation: &mut Value) {
     });
 }
 
-/// Moves the tag of each variant of an enum into the schema of the variant, because generators need a name for each
-/// variant. utoipa writes a variant as `allOf` of a named schema and an object with the tag.
+/// Moves the tag of each enum variant into the schema of the variant, because generators need a name for each variant.
+/// utoipa writes a variant as `allOf` of a named schema and an object with the tag.
 fn tag_variants(document: &mut Value) {
     let schemas = document.pointer(SCHEMAS).cloned().unwrap_or_default();
     let mut tagged = Map::new();
@@ -132,7 +132,7 @@ fn merge_all_of(schema: &Map<String, Value>, schemas: &Value) -> Option<Map<Stri
     Some(merged)
 }
 
-/// Returns the names of the schemas that a view combines with the fields that the server manages.
+/// Returns the names of the schemas of definitions. A view combines each of them with [`MANAGED_FIELDS`].
 fn definitions(document: &Value) -> Vec<String> {
     let views = document.pointer(SCHEMAS).and_then(Value::as_object).into_iter().flat_map(Map::values);
     let parts = views.filter_map(|view| match view.get("allOf")?.as_array()?.as_slice() {
@@ -156,7 +156,8 @@ fn accept_managed_fields(document: &mut Value, definitions: &[String]) {
     }
 }
 
-/// Describes the field `signature` of a tool. Only requests have it: the server stores the schemas that follow from it.
+/// Describes the field `signature` of a tool. Only requests have it: the server derives the schemas from it and stores
+/// only the schemas.
 fn accept_signature(document: &mut Value) {
     let Some(tool) = document.pointer_mut(&format!("{SCHEMAS}/ToolDefinition")) else { return };
     if let Some(required) = tool.get_mut("required").and_then(Value::as_array_mut) {
@@ -239,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flattened_object_rejects_unknown_fields_only_if_all_its_named_parts_reject_them() {
+    fn flattened_object_rejects_unknown_fields_only_if_all_referenced_parts_do() {
         let kind = json!({ "type": "object", "required": ["kind"], "properties": { "kind": { "type": "string" } } });
         let part = |name: &str| json!({ "$ref": format!("{REF_PREFIX}{name}") });
         let object = |name: &str| json!({ "type": "object", "required": [name], "properties": { name: {} } });

@@ -1,4 +1,4 @@
-//! Approvals across runs: lists of those that wait and those that were decided, and several decisions in one request.
+//! Approvals across runs: lists of pending and decided approvals, and several decisions in one request.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,8 @@ const MAX_DECISIONS: usize = 100;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ApprovalListParams {
-    /// `pending`, `decided` or `all`: those that wait, then those that were decided. Default: `pending`.
+    /// `pending`, `decided` or `all`. `all` lists the pending approvals before the decided approvals. Default:
+    /// `pending`.
     status: Option<String>,
     /// The run of the approvals. Default: all runs.
     run_id: Option<String>,
@@ -38,13 +39,13 @@ pub(crate) struct ApprovalListParams {
     agent_ref: Option<String>,
     /// The principal that the run acts as.
     principal: Option<String>,
-    /// The principal that decided. Only for `decided`.
+    /// The principal that decided. Only allowed if `status` is `decided`.
     decided_by: Option<String>,
     /// The earliest time of the request, or of the decision if the approval was decided.
     since: Option<String>,
     /// The time before which the approval was requested or decided.
     before: Option<String>,
-    /// `true`: each approval that waits has `lastApproved`.
+    /// `true`: adds `lastApproved` to each approval that waits.
     compare: Option<bool>,
     /// The page size, from 1 to 100. Default: 20.
     limit: Option<u32>,
@@ -52,7 +53,7 @@ pub(crate) struct ApprovalListParams {
     cursor: Option<String>,
 }
 
-/// What a page of the list contains, and where it starts.
+/// The part of the list in which a page starts, with the cursor within this part.
 enum Part {
     Pending(Option<String>),
     Decided(Option<String>),
@@ -61,7 +62,7 @@ enum Part {
 /// The prefix of a cursor that points to the decided approvals in a list of all approvals.
 const DECIDED: &str = "decided.";
 
-/// Lists approvals: those that wait, oldest first, or those that were decided, newest first.
+/// Lists approvals. Pending approvals are sorted oldest first, and decided approvals newest first.
 #[utoipa::path(get, path = "/api/v1/ai/approvals", tag = TAG, operation_id = "listApprovals", params(ApprovalListParams),
     responses((status = 200, body = PageView<ApprovalView>)))]
 pub(crate) async fn list(
@@ -166,7 +167,8 @@ impl ApprovalList<'_> {
     }
 }
 
-/// Adds the last approved call of the same agent to the same tool. Costs one query for each pair of agent and tool.
+/// Adds to each approval the last approved call that the same agent made to the same tool. Costs one query for each
+/// pair of agent and tool.
 async fn add_last_approved(runs: &Runs, session: &Session, approvals: &mut [ApprovalView]) -> Result<(), Problem> {
     let mut known: HashMap<(String, String), Option<ApprovedCallView>> = HashMap::new();
     for approval in approvals {

@@ -26,7 +26,7 @@ pub struct CostEstimateView {
     pub binding_limit: Option<String>,
     /// How the worst case follows from the bounds.
     pub formula: String,
-    /// The bounds that the limits give.
+    /// The upper bounds on the cost, one for each limit.
     pub bounds: Vec<CostBoundView>,
     /// The models of the agent.
     pub models: Vec<CostModelView>,
@@ -38,7 +38,7 @@ pub struct CostEstimateView {
     pub unknown: Vec<String>,
 }
 
-/// A bound that one limit gives.
+/// The upper bound on the cost that follows from one limit.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CostBoundView {
     /// The limit: `maxIterations`, `maxTokens` or `maxCostUsd`.

@@ -41,9 +41,9 @@ pub struct DriftView {
     /// The time of the last occurrence.
     #[schema(value_type = String, format = DateTime)]
     pub last_seen: Timestamp,
-    /// The principal that accepted it.
+    /// The principal that accepted the finding.
     pub accepted_by: Option<String>,
-    /// When it was accepted.
+    /// When the finding was accepted.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub accepted_at: Option<Timestamp>,
 }

@@ -149,7 +149,7 @@ pub(crate) struct EffectListParams {
     run_id: Option<String>,
     /// The principal that the run acts as.
     principal: Option<String>,
-    /// The earliest time of the outcome.
+    /// The earliest time at which the outcome was determined.
     since: Option<String>,
     /// The time before which the outcome was determined.
     before: Option<String>,
@@ -236,7 +236,7 @@ pub(crate) async fn resolve(
     Ok(Json(EffectView::new(&engine.agents, &session, record).await?))
 }
 
-/// Options of the undo of an effect.
+/// The options of an undo.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct EffectUndoBody {
@@ -245,7 +245,7 @@ pub(crate) struct EffectUndoBody {
     dry_run: bool,
 }
 
-/// Undoes one effect of a run that has ended: a durable run calls the `compensateToolRef` of the tool.
+/// Undoes one effect of a run that has ended: a new durable run calls the tool that `compensateToolRef` names.
 #[utoipa::path(post, path = "/api/v1/ai/effects/{id}/undo", tag = TAG, operation_id = "undoEffect", request_body = EffectUndoBody,
     params(("id" = String, Path)),
     responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the run that undoes it"))),

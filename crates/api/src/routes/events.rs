@@ -18,7 +18,8 @@ const TAG: &str = "events";
 /// The value of the parameter `kinds` that selects all kinds of definitions.
 const DEFINITIONS: &str = "definitions";
 
-/// A change in the realm. The object itself is read with its own route.
+/// A change in the realm. The event does not contain the changed object. Clients read the object with the route for
+/// objects of its kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventView {
@@ -26,7 +27,7 @@ pub struct EventView {
     /// DEFINITION_UPDATED, DEFINITION_DELETED, DRIFT_FOUND or DRIFT_ACCEPTED.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// The time of the change. Absent in READY and RESET, like all other fields.
+    /// The time of the change. The events READY and RESET have only the field `type`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
@@ -70,14 +71,15 @@ impl From<&Event> for EventView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventParams {
-    /// The kinds of the objects, separated by commas: runs, approvals, tools, providers, agents, fragments, types, drift,
-    /// and definitions for the five kinds of definitions. Default: all.
+    /// The kinds of the objects, separated by commas: runs, approvals, tools, providers, agents, fragments, types or
+    /// drift. `definitions` selects all five kinds of definitions. Default: all.
     kinds: Option<String>,
     /// Like `Last-Event-ID`, for clients that cannot set headers.
     after: Option<String>,
 }
 
-/// Streams the changes of the realm that the caller may read, from now on or after `Last-Event-ID`.
+/// Streams the changes in the realm that the caller may read. The stream starts after the event `Last-Event-ID`, or now
+/// if the header is absent.
 #[utoipa::path(get, path = "/api/v1/ai/events", tag = TAG, operation_id = "listenToEvents",
     params(EventParams, ("Last-Event-ID" = Option<String>, Header, description = "the id of the last event that was received")),
     responses((status = 200, body = EventView, content_type = "text/event-stream")))]

@@ -36,7 +36,7 @@ pub(crate) struct GenerateBody {
     exclude_operations: Vec<Operation>,
 }
 
-/// The generated tools, and what was changed.
+/// The generated tools, and the changes to the stored tools.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GeneratedView {

@@ -49,7 +49,7 @@ pub(crate) struct GramApplyBody {
     /// Whether the definitions are only checked and compared, and not written. Default: false.
     #[serde(default)]
     dry_run: Option<bool>,
-    /// Whether tools may be changed that agents outside of the text use. Default: false.
+    /// Whether the text may change tools that agents outside of the text use. Default: false.
     #[serde(default)]
     overwrite: Option<bool>,
 }

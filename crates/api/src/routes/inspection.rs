@@ -73,8 +73,8 @@ pub(crate) struct StateParams {
     before_message: Option<u64>,
 }
 
-/// Returns the state of a run after an entry: what the model saw, which tools it was offered, what is left of the budget,
-/// and which calls were open. The time is proportional to the number of entries up to `at`.
+/// Returns the state of a run after an entry: what the model saw, which tools it was offered, what is left of the
+/// budget, and which calls were open. The time is proportional to the number of entries up to `at`.
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}/state", tag = TAG, operation_id = "getRunState",
     params(("id" = String, Path), StateParams), responses((status = 200, body = RunStateView)))]
 pub(crate) async fn state(

@@ -193,7 +193,7 @@ pub struct TrialRepliesView {
 pub(crate) enum ReplayResponse {
     /// The result of the replay of a bundle.
     Bundle(ReplayView),
-    /// The new run and its differences.
+    /// The new run, and its differences from the recorded run.
     Trial(TrialReplayView),
 }
 
@@ -286,9 +286,9 @@ pub struct RunDiffView {
 pub struct DivergenceView {
     /// The number of the entry.
     pub n: u64,
-    /// The kind of the entry of the first run; null if its journal ends before.
+    /// The kind of the entry in the first run; null if the first run has fewer entries.
     pub kind: Option<String>,
-    /// The kind of the entry of the second run; null if its journal ends before.
+    /// The kind of the entry in the second run; null if the second run has fewer entries.
     pub other_kind: Option<String>,
     /// The first 20 fields that differ: field, expected (the first run), got (the second).
     #[schema(value_type = Vec<Object>)]
@@ -303,12 +303,12 @@ pub struct AlignedEntryView {
     pub n: u64,
     /// Whether the entries are equal.
     pub equal: bool,
-    /// The kind of the entry of the first run; null if its journal ends before.
+    /// The kind of the entry in the first run; null if the first run has fewer entries.
     pub kind: Option<String>,
     /// The time of the entry of the first run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
-    /// The kind of the entry of the second run; null if its journal ends before.
+    /// The kind of the entry in the second run; null if the second run has fewer entries.
     pub other_kind: Option<String>,
     /// The time of the entry of the second run.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -363,7 +363,7 @@ pub(crate) async fn diff(
     }))
 }
 
-/// The outcome of a run without timestamps. The journal is replayed a page at a time.
+/// Returns the outcome of a run, without its timestamps. The journal is replayed a page at a time.
 async fn outcome(runs: &Runs, session: &Session, run: RunId) -> Result<Value, Problem> {
     let state = runs.state_at(session, run, None).await?;
     let mut outcome = serde_json::to_value(RunOutcome::from_run(&state.run)).unwrap_or_default();
@@ -396,8 +396,8 @@ pub(crate) struct ForkBody {
     /// Whether the fork is durable. Default: the same as the original run.
     #[serde(default)]
     durable: Option<bool>,
-    /// Whether the fork may send writes again that the original run completed after entry `at`. Without it, such a fork
-    /// is rejected with the list of these writes.
+    /// Whether the fork may send writes again that the original run completed after entry `at`. If false, a fork that
+    /// could repeat such writes is rejected, and the response lists the writes.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     send_writes: bool,
 }

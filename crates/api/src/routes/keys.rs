@@ -48,15 +48,15 @@ pub struct KeyView {
     pub label: String,
     /// The principal of the key.
     pub principal: String,
-    /// The principal that created it.
+    /// The principal that created the key.
     pub created_by: String,
-    /// When it was created.
+    /// When the key was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it expires.
+    /// When the key expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// When the key was revoked.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Timestamp>,
 }

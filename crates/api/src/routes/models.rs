@@ -15,7 +15,8 @@ use crate::views::PageView;
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelView {
-    /// The name. It applies to all models whose names start with it, unless a longer name applies.
+    /// The name. The entry applies to all models whose names start with this name, unless an entry with a longer name
+    /// applies.
     pub name: String,
     /// The provider; null if it is not known.
     pub provider: Option<String>,
@@ -42,7 +43,7 @@ pub struct ModelPriceView {
     pub output: f64,
     /// The price of input tokens from the provider's cache; null if they cost as much as other input tokens.
     pub cached_input: Option<f64>,
-    /// Who set the price: `built-in`, `operator` or `realm`; null for free models of this server.
+    /// Who set the price: `built-in`, `operator` or `realm`; null for scripted models, which are free.
     pub source: Option<String>,
     /// The date of the price, such as `2025-11-30`; null if it is not known.
     pub as_of: Option<String>,

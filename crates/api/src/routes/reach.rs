@@ -25,7 +25,8 @@ pub struct ReachView {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReachNodeView {
-    /// The id in this graph, such as `tool:crm/find`. The id of a version other than the current one ends in `@version`.
+    /// The id in this graph, such as `tool:crm/find`. The id of a version other than the current one ends in
+    /// `@version`.
     pub id: String,
     /// `agent`, `tool`, `provider`, `type`, `host` or `database`.
     pub kind: String,
@@ -49,8 +50,8 @@ pub struct ReachEdgeView {
     pub from: String,
     /// The id of the used node.
     pub to: String,
-    /// How it is used: `name`, `library`, `category`, `tag`, `delegate`, `fallback`, `verify`, `compensate`, `function`,
-    /// `provider`, `host` or `records`.
+    /// How `from` uses `to`: `name`, `library`, `category`, `tag`, `delegate`, `fallback`, `verify`, `compensate`,
+    /// `function`, `provider`, `host` or `records`.
     pub by: String,
 }
 

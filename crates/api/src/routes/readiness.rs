@@ -30,7 +30,7 @@ pub struct CheckView {
     pub status: String,
     /// What was found.
     pub message: String,
-    /// How to resolve it.
+    /// How to resolve the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The name of the secret, for the check of a secret.
@@ -65,7 +65,8 @@ impl From<ReadinessCheck> for CheckView {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ReadinessParams {
-    /// Whether to test the connection of the provider now. Without it, the last test that the caller may read counts.
+    /// Whether to test the connection of the provider now. If false, the check uses the result of the last test that
+    /// the caller may read.
     #[serde(default)]
     probe: bool,
 }
@@ -87,8 +88,8 @@ pub(crate) async fn tool(
     Ok(Json(engine.tool_readiness(&session, &tool, probe).await?.into()))
 }
 
-/// Checks whether a provider is ready for the caller: enabled, secrets, connection and accepted definitions of its tools.
-/// Values of secrets are never returned.
+/// Checks whether a provider is ready for the caller. The checks are for the setting `enabled`, the secrets, the
+/// connection, and the accepted definitions of the provider's tools. Values of secrets are never returned.
 #[utoipa::path(get, path = "/api/v1/ai/tool-providers/{ref}/readiness", tag = "tool-providers", operation_id = "getToolProviderReadiness",
     params(("ref" = String, Path), ReadinessParams),
     responses((status = 200, body = ReadinessView)))]
@@ -108,8 +109,8 @@ pub(crate) async fn provider(
 pub struct UseView {
     /// The name of the definition.
     pub ref_name: String,
-    /// How it uses the other one. Agents: `name`, `library`, `category` and `tag`. Tools: `fallback`, `verify`,
-    /// `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types: `records`.
+    /// How the definition uses the other one. Agents: `name`, `library`, `category` and `tag`. Tools: `fallback`,
+    /// `verify`, `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types: `records`.
     pub by: Vec<String>,
 }
 

@@ -39,11 +39,11 @@ pub(crate) struct RunListParams {
     agent_ref: Option<String>,
     /// The tool of a direct call.
     tool_ref: Option<String>,
-    /// A tool that the run called: of an agent's run, or of a direct call.
+    /// A tool that the run called, either as a direct call or in an agent's run.
     called_tool_ref: Option<String>,
     /// The name of the principal that the run acts as.
     principal: Option<String>,
-    /// The earliest start, in RFC 3339.
+    /// The earliest start of the runs, in RFC 3339.
     #[schema(value_type = Option<String>, format = DateTime)]
     #[param(value_type = Option<String>, format = DateTime)]
     started_after: Option<String>,
@@ -51,12 +51,12 @@ pub(crate) struct RunListParams {
     #[schema(value_type = Option<String>, format = DateTime)]
     #[param(value_type = Option<String>, format = DateTime)]
     started_before: Option<String>,
-    /// The lowest cost, in US dollars.
+    /// The minimum cost of the runs, in US dollars.
     min_cost_usd: Option<f64>,
-    /// The highest cost, in US dollars.
+    /// The maximum cost of the runs, in US dollars.
     max_cost_usd: Option<f64>,
-    /// Text that the name of the agent or tool, the first 500 characters of the user's message, or the message about the
-    /// end of the run contains.
+    /// Selects runs with this text in the name of the agent or tool, in the first 500 characters of the user's message,
+    /// or in the message about the end of the run.
     text: Option<String>,
     /// The conversation.
     conversation_id: Option<String>,
@@ -277,7 +277,8 @@ impl DecisionBody {
         Ok(runs.decide(session, run, call_id, decision, reason).await?)
     }
 
-    /// Returns the decision, and the reason for an approval or an edit. A denial contains its reason.
+    /// Returns the decision and the reason for an approval or an edit. The reason for a denial is a part of the
+    /// decision.
     fn decision(self, place: &str) -> Result<(Decision, Option<String>), Problem> {
         let invalid = |field: &str, rule: &str| Problem::invalid(&format!("{place}/{field}"), rule);
         match (self.decision.as_str(), self.input, self.reason) {

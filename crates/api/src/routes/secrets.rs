@@ -44,7 +44,7 @@ impl SecretScopeParam {
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecretBody {
-    /// The name by which definitions refer to it.
+    /// The name by which definitions refer to the secret.
     #[schema(value_type = String)]
     name: RefName,
     /// The owner. Default: the realm.
@@ -61,13 +61,13 @@ pub(crate) struct SecretBody {
 pub struct SecretView {
     /// The id of the secret.
     pub id: String,
-    /// The name by which definitions refer to it.
+    /// The name by which definitions refer to the secret.
     pub name: String,
     /// The owner: `user`, `realm` or `org`.
     pub scope: Cow<'static, str>,
     /// The number of writes.
     pub revision: i64,
-    /// The principal that wrote it last.
+    /// The principal that wrote the secret last.
     pub updated_by: String,
     /// When the secret was written last.
     #[schema(value_type = String, format = DateTime)]

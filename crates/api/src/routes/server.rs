@@ -41,7 +41,7 @@ pub struct ServerView {
 pub struct PartView {
     /// `database`, `blobs`, `redis`, `restate` or `disk`. Parts that the server does not use are absent.
     pub part: String,
-    /// Whether it works.
+    /// Whether the part works.
     pub ok: bool,
     /// What is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct LanguageView {
     pub language: String,
     /// Whether the language is available.
     pub available: bool,
-    /// Why it is not available.
+    /// Why the language is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -72,9 +72,9 @@ pub struct ServerLimitsView {
     pub max_page_size: u32,
     /// The maximum number of concurrent runs.
     pub max_running_runs: u64,
-    /// The limits of an agent that sets none.
+    /// The default limits, which apply if an agent does not set its own limits.
     pub run_defaults: RunLimitsView,
-    /// The limits that no agent exceeds.
+    /// The limits that no run may exceed.
     pub run_maximum: RunLimitsView,
 }
 
@@ -123,7 +123,8 @@ pub struct AdministrationView {
     pub running_runs: u64,
 }
 
-/// Returns the version, the features, the limits and the health of the server. Administrators also see causes and paths.
+/// Returns the version, the features, the limits and the health of the server. Administrators also see causes and
+/// paths.
 #[utoipa::path(get, path = "/api/v1/ai/server", tag = "server", operation_id = "getServer",
     responses((status = 200, body = ServerView)))]
 pub(crate) async fn get(State(engine): State<AppState>, Caller(session): Caller) -> Result<Json<ServerView>, Problem> {

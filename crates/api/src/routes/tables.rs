@@ -48,7 +48,7 @@ pub struct ImportLine {
 /// A failed row.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FailedLine {
-    /// The line of the row in the text.
+    /// The line number of the row in the CSV text.
     pub line: u64,
     /// The reason.
     pub message: String,
@@ -97,8 +97,8 @@ fn report(import: Import) -> impl Stream<Item = Result<Vec<u8>, serde_json::Erro
     })
 }
 
-/// Returns the last line of an import that failed. The batches of the earlier lines are saved, but the totals of this
-/// line are 0.
+/// Returns the last line of the report on an import that failed. Its totals are 0, although the batches of the earlier
+/// lines are saved.
 fn failed_line(error: RecordError) -> ImportLine {
     tracing::error!(error = &error as &dyn std::error::Error, "import failed");
     ImportLine { error: Some(error.to_string()), ..ImportProgress::default().into() }
@@ -166,7 +166,7 @@ pub(crate) struct ExportParams {
     realm: Option<String>,
 }
 
-/// Exports records as CSV, with query parameters so that a link can be used.
+/// Exports records as CSV. Takes only query parameters, so that a link can start the export.
 #[utoipa::path(get, path = "/api/query/export", tag = TAG, operation_id = "exportRecordsByLink",
     params(("rootType" = String, Query), ("query" = Option<String>, Query), ("sort" = Option<String>, Query),
         ("columns" = Option<String>, Query), ("realm" = Option<String>, Query)),

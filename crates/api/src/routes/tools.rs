@@ -94,8 +94,8 @@ fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D:
 }
 
 impl ExecuteBody {
-    /// Returns the tool and the version of the call. The path may be `name@requirement`; the `version` of the body takes
-    /// precedence.
+    /// Returns the tool and the version of the call. The path may be `name@requirement`; the `version` of the body
+    /// takes precedence.
     fn target(&self, reference: &str) -> Result<(String, Option<VersionReq>), Problem> {
         let (name, named) = split_reference(reference);
         let version = self.version.as_deref().or(named).map(parse_requirement).transpose()?;
@@ -130,8 +130,8 @@ pub(crate) const RUN_ID_HEADER: &str = "x-run-id";
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecuteParams {
-    /// The format of the result of a call that has ended: `envelope`, which is the default, or `result`, which is a view
-    /// of the envelope with fewer fields. The 202 of a client tool does not depend on it.
+    /// The format of the result of a call that has ended: `envelope`, which is the default, or `result`, which is a
+    /// view of the envelope with fewer fields. The response 202 for a client tool does not depend on this parameter.
     #[serde(default)]
     #[param(inline)]
     view: ResultFormat,

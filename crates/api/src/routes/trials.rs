@@ -43,7 +43,7 @@ pub(crate) struct TrialBody {
     /// Bundles of runs to replay, instead of inputs.
     #[serde(default)]
     bundles: Option<Vec<String>>,
-    /// The number of repetitions. Default: 1.
+    /// How many times each input runs with each library. Default: 1.
     #[serde(default)]
     repeat: Option<u32>,
     /// Whether writes are captured or sent. Default: captured.
@@ -261,8 +261,8 @@ pub(crate) struct TrialListParams {
     cursor: Option<String>,
 }
 
-/// Lists the comparisons of libraries, newest first. Without the permission to read all runs, only those that the caller
-/// started.
+/// Lists the comparisons of libraries, newest first. A caller without the permission to read all runs gets only the
+/// comparisons that the caller started.
 #[utoipa::path(get, path = "/api/v1/ai/trials", tag = TAG, operation_id = "listTrials", params(TrialListParams),
     responses((status = 200, body = PageView<TrialItemView>)))]
 pub(crate) async fn list(

@@ -82,8 +82,8 @@ impl From<UndoPreview> for UndoView {
     }
 }
 
-/// Undoes a run that has ended and its child runs, last call first: a durable run calls the `compensateToolRef` of each
-/// tool that wrote. A repeated request continues with the remaining calls.
+/// Undoes the writes of a run that has ended and of its child runs, last call first. A new durable run calls, for each
+/// write, the tool that `compensateToolRef` names. A repeated request continues with the remaining calls.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/undo", tag = TAG, operation_id = "undoRun", request_body = UndoBody, params(("id" = String, Path)),
     responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the run that undoes it"))),
         (status = 200, body = UndoView, description = "with `dryRun`: the plan")))]

@@ -1,5 +1,5 @@
-//! Tests the routes for operators: models, trials, principals and the status of the server. Also tests that read routes
-//! show no data of another realm, and no data to a principal without permission.
+//! Tests the routes for operators: models, trials, principals and the status of the server. Also tests that GET
+//! requests return no data of another realm, and no data to a principal without permission.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ crate::on_both_databases!(
     trials_are_listed_with_filters_and_a_cursor,
     server_status_shows_details_to_administrators_only,
     principals_are_listed_with_roles_realms_and_keys,
-    read_routes_show_nothing_of_another_realm,
-    read_routes_show_nothing_without_permission
+    get_routes_return_no_data_of_another_realm,
+    get_routes_return_no_data_without_permission
 );
 
 async fn models_have_prices_with_source_and_date(server: Server) {
@@ -157,7 +157,7 @@ async fn principals_are_listed_with_roles_realms_and_keys(server: Server) {
     server.member("m").await.get("principals").await.problem(403, "forbidden");
 }
 
-/// The routes that read one definition.
+/// The GET routes for the details of one definition.
 const DEFINITION_ROUTES: [&str; 8] = [
     "tools/hidden-tool/readiness",
     "tools/hidden-tool/uses",
@@ -178,7 +178,7 @@ async fn define_hidden(server: &Server) {
     run_trial(server, "hidden-trial").await;
 }
 
-async fn read_routes_show_nothing_of_another_realm(server: Server) {
+async fn get_routes_return_no_data_of_another_realm(server: Server) {
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     define_hidden(&server).await;
     let member = server.with_key(&server.issue_key(json!({ "principal": "m", "realm": "other" })).await);
@@ -195,7 +195,7 @@ async fn read_routes_show_nothing_of_another_realm(server: Server) {
     }
 }
 
-async fn read_routes_show_nothing_without_permission(server: Server) {
+async fn get_routes_return_no_data_without_permission(server: Server) {
     define_hidden(&server).await;
     let guest = server.with_key(&server.issue_key(json!({ "principal": "guest", "roles": [] })).await);
     for path in DEFINITION_ROUTES.into_iter().chain(["models", "server", "principals", "reach?agent=hidden-agent"]) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::Server;
 
 crate::on_both_databases!(
-    definition_belongs_to_the_set_that_created_it,
+    definition_belongs_to_the_apply_set_that_created_it,
     apply_set_cannot_change_a_definition_of_another_set
 );
 
@@ -13,7 +13,7 @@ fn fragment(name: &str, content: &str) -> Value {
     json!({ "refName": name, "content": content })
 }
 
-async fn definition_belongs_to_the_set_that_created_it(server: Server) {
+async fn definition_belongs_to_the_apply_set_that_created_it(server: Server) {
     let created = server.post("prompt-fragments?applySet=shop", fragment("a", "1")).await.expect(201);
     assert_eq!(created["applySet"], "shop");
     server.post("prompt-fragments", fragment("b", "1")).await.expect(201);

@@ -4,10 +4,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, calls_then};
 
-crate::on_both_databases!(decided_approvals_are_listed_with_their_decisions, several_decisions_are_applied_one_by_one);
+crate::on_both_databases!(
+    decided_approvals_are_listed_with_their_decisions,
+    rejected_decision_does_not_affect_other_decisions_of_the_same_request
+);
 crate::on_sqlite!(
     pending_approval_is_compared_with_the_last_approved_call,
-    invalid_parameters_of_the_list_are_rejected,
+    invalid_parameters_of_the_approval_list_are_rejected,
     cancelling_a_run_adds_no_decision
 );
 
@@ -93,7 +96,7 @@ async fn decided_approvals_are_listed_with_their_decisions(server: Server) {
     assert_eq!(all_pages(&server, "approvals?status=decided").await, ["three", "two"]);
 }
 
-async fn several_decisions_are_applied_one_by_one(server: Server) {
+async fn rejected_decision_does_not_affect_other_decisions_of_the_same_request(server: Server) {
     define_agents(&server).await;
     let north = server.member("north").await;
     let mut waiting = Vec::new();
@@ -164,7 +167,7 @@ async fn pending_approval_is_compared_with_the_last_approved_call(server: Server
     assert_eq!(compared["items"][0]["lastApproved"], Value::Null, "the calls of another principal are not shown");
 }
 
-async fn invalid_parameters_of_the_list_are_rejected(server: Server) {
+async fn invalid_parameters_of_the_approval_list_are_rejected(server: Server) {
     for (query, path) in [
         ("status=open", "status"),
         ("since=yesterday", "since"),

@@ -13,7 +13,7 @@ use crate::harness::{Response, Server};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(&toolwright_api::openapi_json()).unwrap());
 
-/// A request and the operation in the document that describes it.
+/// A request, and the operation of `openapi.json` that describes it.
 pub(crate) struct Exchange {
     operation: &'static Value,
     /// The JSON pointer of the operation in the document.
@@ -92,8 +92,8 @@ impl Exchange {
     }
 }
 
-/// Replaces the other names of `callId`. The server accepts them from clients that follow other conventions, but the
-/// document has only `callId`.
+/// Replaces the aliases of `callId` by `callId`. The server accepts the aliases from clients that follow other
+/// conventions, but the document has only `callId`.
 fn replace_aliases(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -109,7 +109,8 @@ fn replace_aliases(value: &mut Value) {
     }
 }
 
-/// Finds the operations that match, and returns the one with the most literal path segments and its path.
+/// Returns the operation that matches, with its path. If several operations match, returns the operation with the most
+/// literal path segments.
 fn find_operation(method: &str, path: &str) -> Option<(&'static str, &'static Value)> {
     let segments: Vec<&str> = path.split('/').collect();
     let matches = |template: &str| {

@@ -18,7 +18,7 @@ crate::on_sqlite!(
     run_with_persistence_disabled_stores_no_conversation,
     conversation_is_bound_to_one_agent,
     shared_context_of_a_conversation_fills_the_prompt,
-    context_of_a_request_is_kept_in_the_conversation,
+    context_of_a_request_is_stored_in_the_conversation,
     conversation_title_is_the_first_line_of_the_first_message,
     conversations_are_listed_in_order_of_their_latest_turn
 );
@@ -271,7 +271,7 @@ async fn shared_context_of_a_conversation_fills_the_prompt(server: Server) {
     );
 }
 
-async fn context_of_a_request_is_kept_in_the_conversation(server: Server) {
+async fn context_of_a_request_is_stored_in_the_conversation(server: Server) {
     let rules = json!([
         { "when": { "system": "for north" }, "reply": { "text": "North." } },
         { "when": { "system": "for south" }, "reply": { "text": "South." } },

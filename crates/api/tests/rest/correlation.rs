@@ -28,7 +28,7 @@ async fn post_with(server: &Server, headers: &[(&str, &str)], path: &str, body: 
 }
 
 /// Defines the tool `show`, which returns the headers that the upstream received. It is declared as a write, because
-/// only the run of a write is already listed when the call ends.
+/// the run of a write is stored when the call ends, and the run of a read is stored later.
 async fn define_show(server: &Server, more: Value) -> toolwright_testkit::faults::Handle {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let tool = merge(json!({ "sideEffects": "writes", "outputJsonSchema": {} }), more);

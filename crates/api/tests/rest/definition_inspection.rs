@@ -1,4 +1,5 @@
-//! Tests the routes that show how definitions are used and whether they work: readiness, uses, revisions, costs and reach.
+//! Tests the routes that show how definitions are used and whether they work: readiness, uses, revisions, costs and
+//! reach.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
@@ -133,7 +134,7 @@ async fn changed_mcp_tool_is_not_ready_until_the_change_is_accepted(server: Serv
     with_peer(async |peer| {
         define_peer(&server, &peer, json!({})).await;
         server.post("tools/import/mcp", json!({ "providerRef": "peer" })).await.expect(200);
-        // A discovery writes to the provider, but does not change its connection.
+        // A discovery writes the definition of the provider, but the result of the connection test remains valid.
         server.post("tool-providers/peer/discover", json!({})).await.expect(200);
         let is_ok = |view: &Value| check(view, "connection")["status"] == "ok";
         server.poll_until("tool-providers/peer/readiness", is_ok).await;

@@ -17,7 +17,7 @@ crate::on_sqlite!(
     delegate_is_callable_only_by_agents_that_list_it
 );
 
-/// Makes the runs of an agent durable. A durable run commits every entry, so its child runs find it in the store.
+/// Makes the runs of an agent durable. A durable run commits every entry, so its child runs find the run in the store.
 fn durable_config() -> Value {
     json!({ "executionConfig": { "durable": true } })
 }

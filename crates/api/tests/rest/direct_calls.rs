@@ -20,7 +20,7 @@ crate::on_sqlite!(
     run_list_filters_by_kind_tool_and_agent,
     direct_call_cannot_be_forked,
     client_disconnect_cancels_a_read_but_not_a_write,
-    call_with_view_result_returns_a_short_form_of_its_envelope
+    call_with_the_view_parameter_set_to_result_returns_a_short_envelope
 );
 
 async fn execute(server: &Server, tool: &str, input: Value) -> Response {
@@ -248,7 +248,7 @@ async fn refused_call_is_journaled_without_its_input(server: Server) {
     }
 }
 
-async fn call_with_view_result_returns_a_short_form_of_its_envelope(server: Server) {
+async fn call_with_the_view_parameter_set_to_result_returns_a_short_envelope(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     let more = json!({ "inputJsonSchema": schema, "outputJsonSchema": {} });

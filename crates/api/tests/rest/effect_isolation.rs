@@ -1,4 +1,4 @@
-//! Tests that the routes of approvals and effects show and change nothing of another realm or another owner. The
+//! Tests that the routes of approvals and effects neither show nor change data of another realm or another owner. The
 //! requests are generated from the routes, their parameters and the data of all principals.
 
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use crate::harness::{Server, calls_then};
 
 crate::on_both_databases!(principals_see_and_change_only_their_own_approvals_and_effects);
 
-/// A principal with its runs: one approval that waits, one that was decided, one write that was done, and one whose
-/// outcome is unknown. Every input contains the name of the principal.
+/// A principal whose runs have a pending approval, a decided approval, a completed write, and a write with an unknown
+/// outcome. Every input contains the name of the principal.
 struct Person {
     name: &'static str,
     realm: &'static str,
@@ -44,7 +44,7 @@ impl Person {
         Self { name, realm, client, waiting, decided, effects }
     }
 
-    /// Returns texts that a response may contain only if its reader may see the data of this person.
+    /// Returns texts that a response may contain only if the caller may see the data of this person.
     fn marks(&self) -> [String; 3] {
         let run = |value: &Value| value.as_str().unwrap().to_owned();
         [format!("input-of-{}", self.name), run(&self.waiting["runId"]), run(&self.decided["runId"])]

@@ -1,4 +1,5 @@
-//! Tests effects: the list of writes to the outside world, the resolution of unknown outcomes, and the undo of one write.
+//! Tests effects: the list of writes to the outside world, the resolution of unknown outcomes, and the undo of one
+//! write.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
@@ -15,10 +16,10 @@ crate::on_sqlite!(
     captured_write_is_listed_as_captured,
     write_of_a_delegate_is_undone_only_once,
     effects_are_deleted_with_their_run,
-    invalid_requests_are_rejected
+    invalid_effect_list_parameters_and_unknown_effect_ids_are_rejected
 );
 
-/// Defines `put`, which writes, and `unput`, which undoes it.
+/// Defines `put`, which writes, and `unput`, which undoes the writes of `put`.
 async fn define_put(server: &Server) {
     server.define_echo("unput", json!({ "sideEffects": "writes" })).await;
     server.define_echo("put", json!({ "sideEffects": "writes", "compensateToolRef": "unput" })).await;
@@ -170,12 +171,12 @@ async fn undone_effect_is_marked_and_not_undone_again(server: Server) {
     let undone = server.get(&path(&first)).await.expect(200);
     assert_eq!((&undone["outcome"], &undone["reversible"]), (&json!("undone"), &json!(false)), "{undone}");
     assert_eq!(undone["undone"]["runId"], undo["runId"]);
-    // The compensation is a write too.
+    // The compensating call is a write too, so it is in the list of effects.
     let compensation = effects(&server, "toolRef=unput").await;
     assert_eq!((compensation.len(), &compensation[0]["runId"]), (1, &undo["runId"]));
     server.post(&format!("{}/undo", path(&first)), json!({})).await.problem(422, "cannot-undo");
 
-    // An undo of the whole run compensates the rest.
+    // An undo of the whole run compensates the remaining write.
     let rest = format!("runs/{}/undo", run["runId"].as_str().unwrap());
     let rest = finished(&server, &server.post(&rest, json!({ "partial": true })).await.expect(202)).await;
     assert_eq!(envelopes(&rest).len(), 1, "{rest}");
@@ -238,7 +239,7 @@ async fn effects_are_deleted_with_their_run(server: Server) {
     server.get(&path(&found[0])).await.problem(404, "not-found");
 }
 
-async fn invalid_requests_are_rejected(server: Server) {
+async fn invalid_effect_list_parameters_and_unknown_effect_ids_are_rejected(server: Server) {
     for (query, place) in [
         ("outcome=lost", "outcome"),
         ("since=now", "since"),

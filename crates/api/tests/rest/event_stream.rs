@@ -7,7 +7,7 @@ use crate::harness::with_timeout;
 /// A server-sent event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SseEvent {
-    /// The id, if it is a number: the number of a journal entry.
+    /// The id as a number, which is the number of a journal entry. `None` if the id is not a number.
     pub id: Option<u64>,
     /// The id as text.
     pub text_id: Option<String>,

@@ -314,7 +314,7 @@ async fn agent_uses_generated_tools_to_answer(server: Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn generated_tools_are_updated_at_server_start_if_enabled() {
+async fn generated_tools_are_updated_at_server_start_if_the_option_is_set() {
     let deployment = Deployment::new(Storage::Sqlite).await;
     let (server, running) = deployment.start_with(|options| options.generation.automatic = false).await;
     server.post("types", order_type()).await.expect(201);

@@ -436,7 +436,7 @@ impl Server {
     }
 }
 
-/// Generates one test on SQLite from each function. Use it for behaviour that does not depend on the database.
+/// Generates one test on SQLite from each function. For behaviour that does not depend on the database.
 #[macro_export]
 macro_rules! on_sqlite {
     ($($name:ident),* $(,)?) => {

@@ -22,7 +22,7 @@ crate::on_sqlite!(
     fork_grants_no_additional_permissions,
     fork_between_the_approval_and_the_end_of_a_call_is_rejected,
     fork_can_replace_a_result_with_null,
-    fork_that_could_repeat_writes_is_rejected_with_their_inputs_unless_writes_are_allowed,
+    fork_that_could_repeat_writes_is_rejected_and_lists_them_unless_send_writes_is_set,
     malformed_bundle_is_rejected_with_its_line,
     reading_or_forking_a_journal_requires_permission_to_read_the_run
 );
@@ -247,7 +247,7 @@ async fn fork_between_the_approval_and_the_end_of_a_call_is_rejected(server: Ser
     assert_eq!(envelopes(&forked), envelopes(&run), "completed calls are unchanged");
 }
 
-async fn fork_that_could_repeat_writes_is_rejected_with_their_inputs_unless_writes_are_allowed(server: Server) {
+async fn fork_that_could_repeat_writes_is_rejected_and_lists_them_unless_send_writes_is_set(server: Server) {
     server.define_echo("look", json!({})).await;
     server.define_echo("pay", json!({ "sideEffects": "writes" })).await;
     let calls =

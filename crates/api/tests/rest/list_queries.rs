@@ -4,13 +4,16 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, calls_then, scripted_model};
 
-crate::on_both_databases!(query_filters_lists_of_definitions, query_filters_lists_of_runs_and_conversations);
+crate::on_both_databases!(
+    definition_lists_can_be_filtered_by_a_query,
+    run_and_conversation_lists_can_be_filtered_by_a_query
+);
 
 fn names(page: &Value) -> Vec<&str> {
     page["items"].as_array().unwrap().iter().map(|item| item["refName"].as_str().unwrap()).collect()
 }
 
-async fn query_filters_lists_of_definitions(server: Server) {
+async fn definition_lists_can_be_filtered_by_a_query(server: Server) {
     for (name, category, timeout) in [("a", "crm.deals", 100), ("b", "crm.notes", 200), ("c", "orders", 300)] {
         server.define_echo(name, json!({ "category": category, "timeoutMs": timeout, "tags": [name, "all"] })).await;
     }
@@ -43,7 +46,7 @@ async fn query_filters_lists_of_definitions(server: Server) {
     }
 }
 
-async fn query_filters_lists_of_runs_and_conversations(server: Server) {
+async fn run_and_conversation_lists_can_be_filtered_by_a_query(server: Server) {
     server.define_echo("say", json!({})).await;
     for name in ["one", "two"] {
         let llm = scripted_model(calls_then(json!([{ "name": "say" }]), "Done."));

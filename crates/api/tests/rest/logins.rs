@@ -19,7 +19,7 @@ on_both_databases!(
 on_sqlite!(
     valid_token_is_used_if_its_renewal_fails,
     call_that_waits_for_a_token_renewal_times_out,
-    login_is_not_sent_to_another_server_or_as_a_plain_token,
+    login_is_not_sent_to_another_server_and_not_used_as_a_bearer_token_or_model_key,
     error_for_a_revoked_login_names_the_login_command,
     login_of_one_user_is_not_used_for_another_user,
     secret_that_is_not_a_login_is_rejected,
@@ -169,7 +169,7 @@ async fn call_that_waits_for_a_token_renewal_times_out(server: Server) {
     gated.stop().await;
 }
 
-async fn login_is_not_sent_to_another_server_or_as_a_plain_token(server: Server) {
+async fn login_is_not_sent_to_another_server_and_not_used_as_a_bearer_token_or_model_key(server: Server) {
     let gated = GatedPeer::start(&server).await;
     log_in(&server, &gated.gate, FAR_FUTURE).await.expect(201);
     import_tools(&server).await;

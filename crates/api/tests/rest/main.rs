@@ -9,6 +9,7 @@
 
 mod administration;
 mod agent_definitions;
+mod agentic_tools;
 mod agents;
 mod api_records;
 mod apply_sets;

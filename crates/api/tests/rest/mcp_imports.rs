@@ -26,7 +26,7 @@ on_sqlite!(
     failed_call_on_the_mcp_server_is_a_provider_error,
     mcp_import_does_not_replace_built_in_tools,
     mcp_import_of_the_tools_of_this_server_is_rejected,
-    tools_that_call_each_other_over_mcp_end_with_an_error,
+    endless_calls_between_two_mcp_servers_end_with_an_error,
 );
 
 /// Starts the peer, which has the tool `peer_echo`, and runs a test with it.
@@ -131,7 +131,7 @@ async fn mcp_import_of_the_tools_of_this_server_is_rejected(server: Server) {
     server.get("tools/own_echo").await.problem(404, "not-found");
 }
 
-async fn tools_that_call_each_other_over_mcp_end_with_an_error(server: Server) {
+async fn endless_calls_between_two_mcp_servers_end_with_an_error(server: Server) {
     with_peer(|peer| async move {
         let tool = |name: &str, other: &str| {
             json!({ "refName": name, "toolType": "EXTERNAL_MCP", "providerRef": "peer", "invocation": { "path": other } })
@@ -252,7 +252,7 @@ async fn invalid_mcp_import_is_rejected_with_its_path(server: Server) {
 }
 
 async fn import_without_permission_contacts_no_server(server: Server) {
-    // Nothing listens at this address. A request to it would fail with another error than the missing permission.
+    // No server listens at this address. A request to this address would fail, and the error would not be `forbidden`.
     let (url, allow) = ("http://127.0.0.1:9/mcp", json!(["127.0.0.0/8"]));
     for (name, kind) in [("peer", "MCP"), ("grpc", "GRPC")] {
         let provider = json!({ "refName": name, "providerType": kind, "baseUrl": url, "egressAllow": allow });

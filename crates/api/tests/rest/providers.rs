@@ -12,7 +12,7 @@ crate::on_sqlite!(
     provider_test_route_reports_whether_the_provider_is_reachable,
     provider_test_lists_the_tools_of_an_mcp_server,
     provider_test_asks_a_grpc_server_for_its_services,
-    provider_that_is_this_server_needs_no_connection,
+    connection_test_of_an_internal_provider_succeeds_without_a_base_url,
 );
 
 async fn define_and_test(server: &Server, name: &str, body: Value) -> Value {
@@ -70,7 +70,7 @@ async fn provider_test_asks_a_grpc_server_for_its_services(server: Server) {
     silent.shutdown().await;
 }
 
-async fn provider_that_is_this_server_needs_no_connection(server: Server) {
+async fn connection_test_of_an_internal_provider_succeeds_without_a_base_url(server: Server) {
     let view = define_and_test(&server, "own", json!({ "providerType": "QUANTUM_INTERNAL" })).await;
     assert_eq!(view["ok"], true, "{view}");
 }

@@ -13,7 +13,7 @@ crate::on_both_databases!(
     every_kind_of_change_has_an_event,
     run_that_waits_for_an_approval_has_events_in_order,
     direct_call_that_only_reads_has_no_event,
-    parameter_kinds_selects_the_events,
+    events_are_selected_by_the_parameter_kinds,
     client_receives_only_runs_that_it_may_read,
     events_of_another_realm_do_not_arrive,
     client_resumes_after_the_last_event_id,
@@ -130,7 +130,7 @@ async fn direct_call_that_only_reads_has_no_event(server: Server) {
     assert_eq!(summaries(&mut stream, 2).await, expected);
 }
 
-async fn parameter_kinds_selects_the_events(server: Server) {
+async fn events_are_selected_by_the_parameter_kinds(server: Server) {
     let mut definitions = listen_now(&server, "?kinds=definitions").await;
     let mut tools = listen_now(&server, "?kinds=drift,tools").await;
     server.post("agents", json!({ "refName": "a" })).await.expect(201);

@@ -7,6 +7,7 @@ use crate::harness::{Deployment, Server, Storage, calls_then, envelopes, merge, 
 crate::on_both_databases!(
     reference_data_is_fetched_with_a_tool_and_stored,
     name_in_the_input_is_resolved_to_its_id,
+    failed_call_with_an_unknown_name_lists_the_closest_names,
     replay_uses_the_recorded_id_of_a_name,
     prompt_is_filled_with_reference_data,
     invalid_reference_source_is_rejected_with_its_path,
@@ -99,6 +100,18 @@ async fn name_in_the_input_is_resolved_to_its_id(server: Server) {
     assert!(envelope["metadata"].get("resolved_inputs").is_none());
     let envelope = call(json!({ "owner_id": 8 })).await;
     assert_eq!((&envelope["output"], envelope["metadata"].get("warnings")), (&json!({ "owner_id": 8 }), None));
+}
+
+async fn failed_call_with_an_unknown_name_lists_the_closest_names(server: Server) {
+    define_and_sync_users(&server).await;
+    let schema = json!({ "type": "object", "properties": { "owner_id": { "type": "integer" } } });
+    let more = json!({ "providerRef": "crm", "resolve": { "owner_id": "users" }, "inputJsonSchema": schema });
+    server.define_echo("crm/assign", more).await;
+    let envelope = server.call("crm%2Fassign", json!({ "owner_id": "Ada Lovelance" })).await;
+    assert_eq!(envelope["error"]["code"], "VALIDATION_ERROR", "{envelope}");
+    let expected = "owner_id: `users` has no item named `Ada Lovelance`; the closest names are `Ada Lovelace`";
+    assert!(envelope["error"]["message"].as_str().unwrap().ends_with(expected), "{envelope}");
+    assert_eq!(envelope["error"]["details"]["unknownNames"], json!([expected]));
 }
 
 async fn replay_uses_the_recorded_id_of_a_name(server: Server) {

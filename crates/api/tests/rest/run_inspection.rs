@@ -1,4 +1,4 @@
-//! Tests the read routes of runs: journal pages, states, trees, comparisons of journals, and filters of run lists.
+//! Tests the routes that inspect runs: journal pages, states, trees, comparisons of journals, and filters of run lists.
 
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
@@ -43,7 +43,8 @@ async fn journal(server: &Server, run: &str, limit: usize) -> Vec<Value> {
     }
 }
 
-/// Returns the entries of the exported bundle, with their shared parts restored.
+/// Returns the entries of the exported bundle. The bundle stores a value that several entries share only once; the
+/// function inserts it into each of these entries.
 async fn exported(server: &Server, run: &str) -> Vec<(u64, Value)> {
     let answer = server.send(server.request(reqwest::Method::GET, &format!("runs/{run}/export"))).await;
     let lines: Vec<Value> = answer.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -256,7 +257,8 @@ async fn tree_contains_child_runs_with_total_cost_and_tokens(server: Server) {
         assert_eq!(child["totalTokens"], child["tokensUsed"]);
         assert_eq!(child["correlationId"], root["correlationId"]);
     }
-    // The tokens of the parent run include those of its child runs, and are not counted twice.
+    // The tokens of the parent run include the tokens of its child runs. The tree does not add the latter a second
+    // time.
     assert_eq!(root["totalTokens"], response["tokensUsed"], "{tree}");
     let child = children[0]["id"].as_str().unwrap();
     let subtree = server.get(&format!("runs/{child}/tree")).await.expect(200);

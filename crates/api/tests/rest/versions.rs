@@ -15,7 +15,7 @@ crate::on_sqlite!(
     run_of_a_blocked_version_cannot_be_forked,
     delete_of_one_version_is_rejected,
     versions_are_listed_in_pages,
-    stored_definition_can_be_checked_again
+    definition_read_with_the_check_parameter_has_its_current_warnings
 );
 
 /// Defines the agent `ver` in versions 1.0.0 and 2.0.0.
@@ -177,7 +177,7 @@ async fn versions_are_listed_in_pages(server: Server) {
     }
 }
 
-async fn stored_definition_can_be_checked_again(server: Server) {
+async fn definition_read_with_the_check_parameter_has_its_current_warnings(server: Server) {
     server.define_echo("spare", json!({})).await;
     server
         .define_echo(

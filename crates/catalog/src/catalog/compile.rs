@@ -150,7 +150,8 @@ impl Catalog {
     }
 }
 
-/// Compiles a definition with these schemas. Large schemas are compiled on a thread for blocking work.
+/// Calls `compile`, which compiles a definition with these schemas. If the schemas are large, calls it on a thread for
+/// blocking work.
 pub(crate) async fn compile_sized<T: Send + 'static>(
     schemas: &[&Value],
     compile: impl FnOnce() -> Result<T, Issues> + Send + 'static,

@@ -26,7 +26,7 @@ pub struct ApplyOptions {
     pub overwrite: bool,
 }
 
-/// What applying a definition did, or would do in a dry run.
+/// The result of applying a definition. In a dry run, the result that an actual application would have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyOutcome {
     /// The definition is new.
@@ -46,13 +46,13 @@ pub struct AppliedDefinition {
     pub ref_name: RefName,
     /// The version.
     pub version: String,
-    /// What was done.
+    /// The result.
     pub outcome: ApplyOutcome,
     /// Warnings for the author.
     pub warnings: Vec<String>,
 }
 
-/// A definition of a text that cannot be stored.
+/// An invalid definition in a gram text.
 #[derive(Debug)]
 pub struct InvalidElement {
     /// The path from the document to the pattern, one index per level.
@@ -66,9 +66,9 @@ pub struct InvalidElement {
 pub struct ToolInUse {
     /// The name of the tool.
     pub tool: RefName,
-    /// The names of the agents that the session may read, at most ten.
+    /// The names of agents that use the tool: at most ten, and only agents that the session may read.
     pub agents: Vec<String>,
-    /// The number of other agents that use the tool.
+    /// The number of agents that use the tool and are not in `agents`.
     pub others: usize,
 }
 

@@ -56,7 +56,7 @@ impl Registry {
         self.access.require(session, Action::Write, Resource::Tool { category, name })
     }
 
-    /// Checks that the session may write a type, like [`Registry::may_import_tools`].
+    /// Checks that the session may write types. An import checks this before it contacts another server.
     pub fn may_import_types(&self, session: &Session) -> Result<(), Denied> {
         self.access.require(session, Action::Write, Resource::Type { name: "import" })
     }

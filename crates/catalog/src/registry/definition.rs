@@ -127,8 +127,8 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
         async { Ok(Vec::new()) }
     }
 
-    /// Returns a warning that names the definitions that use this one, for the person who deletes it. Only definitions
-    /// that the session may read are named.
+    /// Returns a warning for the person who deletes the definition. The warning contains the names of the definitions
+    /// that use it, as far as the session may read them.
     fn users(
         _document: &Document<Self>,
         _registry: &Registry,

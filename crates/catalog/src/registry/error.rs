@@ -64,7 +64,7 @@ pub enum RegistryError {
     OtherSet {
         /// The name of the definition.
         reference: String,
-        /// The set that created it.
+        /// The apply set that created the definition.
         set: String,
     },
     /// The definition is not valid.

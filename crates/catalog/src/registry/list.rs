@@ -7,8 +7,8 @@ use toolwright_types::{DefinitionSource, Document};
 use super::{Definition, Registry, RegistryError};
 use crate::access::Session;
 
-/// The page size of the second and later reads for one page. These reads replace the definitions that the session may
-/// not read.
+/// The number of definitions per additional read. If the session may not read some of the definitions, additional reads
+/// fill the page.
 const REFILL_PAGE_SIZE: u32 = 500;
 
 /// A page of definitions.
@@ -59,8 +59,8 @@ impl Registry {
                     items.push(document);
                 }
             }
-            // The cursor contains the name of the last item. The session must be allowed to read this name, so the
-            // cursor is built after the filter.
+            // The cursor contains the name of the last item. The session must be allowed to read this name. So the
+            // cursor is created after unreadable definitions are removed.
             if items.len() > page_size {
                 items.truncate(page_size);
                 let next = items.last().map(|last| DocumentCursor::after(&last.meta, sort));

@@ -262,8 +262,8 @@ impl Registry {
         Ok(users)
     }
 
-    /// Returns a version of a definition; `None` means the current version. For kinds without versions, a version is the
-    /// number of a revision.
+    /// Returns a version of a definition; `None` means the current version. For kinds without versions, a version is
+    /// the number of a revision.
     pub async fn get<T: Definition>(
         &self,
         session: &Session,

@@ -78,7 +78,8 @@ fn read<T: Definition>(mut body: Value) -> Result<T, Issues> {
     deserialize_all(body)
 }
 
-/// Deserializes a definition. Reports all mistakes: a value with a mistake is removed, and the rest is deserialized again.
+/// Deserializes a definition. To report all mistakes, removes each value with a mistake and deserializes the definition
+/// again.
 fn deserialize_all<T: Definition>(mut body: Value) -> Result<T, Issues> {
     let mut issues: Vec<DefinitionIssue> = Vec::new();
     loop {

@@ -28,7 +28,7 @@ impl Registry {
         Ok((documents.into_iter().filter(|document| self.is_readable(session, &document.body)).collect(), next))
     }
 
-    /// Returns the revision of a definition with this number.
+    /// Returns one revision of a definition.
     pub async fn revision<T: Definition>(
         &self,
         session: &Session,

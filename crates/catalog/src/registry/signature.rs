@@ -11,8 +11,8 @@ const FIELD: &str = "signature";
 /// The fields that a signature replaces.
 const SCHEMAS: [&str; 4] = ["inputSchema", "inputJsonSchema", "outputSchema", "outputJsonSchema"];
 
-/// Replaces the signature of a complete tool by its schemas. By default, such a tool has the type FUNCTION and calls
-/// the library function with the name of the tool.
+/// Replaces the signature in a complete tool definition by the schemas. By default, a tool with a signature has the
+/// type FUNCTION and calls the library function with the name of the tool.
 pub(super) fn expand(fields: &mut Map<String, Value>) -> Result<(), Issues> {
     if fields.get("toolType").is_some_and(Value::is_null) {
         fields.shift_remove("toolType");
@@ -39,8 +39,8 @@ pub(super) fn expand(fields: &mut Map<String, Value>) -> Result<(), Issues> {
     Ok(())
 }
 
-/// Replaces the signature in a merge patch by the schemas. The patch also removes the stored schemas, whatever their
-/// form.
+/// Replaces the signature in a merge patch by the schemas. The patch also sets the other schema fields to null, so that
+/// no stored schema remains.
 pub(super) fn expand_patch(patch: &mut Map<String, Value>) -> Result<(), Issues> {
     let Some(signature) = take(patch)? else { return Ok(()) };
     if let Some(name) = SCHEMAS.iter().find(|name| patch.contains_key(**name)) {

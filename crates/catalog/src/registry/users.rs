@@ -1,5 +1,5 @@
-//! Finds the definitions that use a definition. The person who deletes the used definition gets a warning with their
-//! names.
+//! Finds the definitions that use a definition. The person who deletes a definition gets a warning with the names of
+//! the definitions that use it.
 
 use toolwright_types::{
     AgentDefinition, Document, ToolDefinition, ToolProviderConfig, TypeDefinition, referenced_types,
@@ -54,7 +54,7 @@ impl Registry {
         Ok(warning(&tools.await?, "tool", "type"))
     }
 
-    /// Returns the names of the definitions that the session may read and that match.
+    /// Returns the names of the definitions that the session may read and for which `matches` returns true.
     async fn names_of<T: Definition>(
         &self,
         session: &Session,

@@ -12,7 +12,7 @@ use crate::toolset::{SelectedBy, VersionedRef, selection};
 /// The maximum number of definitions of each kind.
 const MAX_USES: usize = 200;
 
-/// The definitions that use a definition. Each kind has its own list, sorted by name.
+/// The definitions that use a tool or a provider. Each kind of definition has a separate list, sorted by name.
 #[derive(Debug, Default)]
 pub struct Uses {
     /// The agents.
@@ -34,7 +34,7 @@ pub struct Uses {
 pub struct Use {
     /// The name of the definition.
     pub ref_name: RefName,
-    /// How it uses the other definition, such as `name` or `fallback`.
+    /// How the definition uses the other one, such as `name` or `fallback`.
     pub by: Vec<&'static str>,
 }
 
@@ -77,7 +77,8 @@ impl Registry {
         Ok(uses)
     }
 
-    /// Returns the definitions that use a provider. An entity type uses the provider of the tools that read its records.
+    /// Returns the definitions that use a provider. An entity type uses the provider of the tools that read its
+    /// records.
     pub async fn uses_of_provider(
         &self,
         session: &Session,

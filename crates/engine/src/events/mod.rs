@@ -86,7 +86,7 @@ impl Events {
         Ok(EventListener::new(Arc::clone(&self.0), session, kinds, (tail, receiver, position), (bounds, after)))
     }
 
-    /// Deletes the events before a time in all realms, and all but the newest `keep` events of each realm.
+    /// Deletes old events in every realm: keeps at most `keep` events, and no event before the time `before`.
     pub async fn delete_old(&self, identity: &Identity, before: Timestamp, keep: u32) -> Result<u64, Unavailable> {
         let mut deleted = 0;
         for realm in identity.all_realms().await? {

@@ -33,8 +33,8 @@ pub(super) type Subscription = (Arc<Tail>, broadcast::Receiver<Message>, EventPo
 
 pub(super) struct Tail {
     messages: broadcast::Sender<Message>,
-    /// The position of the last message. Messages are sent under this lock, so that a subscriber knows where its first
-    /// message continues.
+    /// The position of the last message. Messages are sent under this lock, so that a subscriber knows the position
+    /// before its first message.
     position: Mutex<EventPosition>,
 }
 

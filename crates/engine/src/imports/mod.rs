@@ -265,7 +265,7 @@ fn no_methods_reason(skipped: &[SkippedOperation]) -> String {
     format!("{}{more}", shown.collect::<Vec<_>>().join("; "))
 }
 
-/// Compiles the existing provider; without one, compiles the proposed provider.
+/// Compiles the existing provider, or the proposed provider if none exists.
 fn compile_provider(
     existing: Option<&Document<ToolProviderConfig>>,
     proposed: &ToolProviderConfig,

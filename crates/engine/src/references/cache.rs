@@ -32,7 +32,7 @@ impl ReferenceCache {
         Self { store, cache }
     }
 
-    /// Removes a data type from the cache. Call it after its items were fetched.
+    /// Removes a data type from the cache. Must be called after the items of the data type were fetched.
     pub(crate) fn invalidate(&self, realm: &RealmScope, set: ReferenceSet<'_>) {
         self.cache.invalidate(&key(realm, set));
     }

@@ -7,6 +7,10 @@ use toolwright_types::ReferenceSource;
 
 /// The maximum number of candidates that an ambiguous match lists.
 const MAX_CANDIDATES: usize = 5;
+/// The maximum number of similar names that are listed for an unknown name.
+const MAX_CLOSEST: usize = 3;
+/// The lowest similarity of a listed name, from 0 to 1.
+const MIN_SIMILARITY: f64 = 0.6;
 
 /// Finds the item that `text` refers to. A text that equals the id of an item or looks like an id is used as an id.
 /// Otherwise three rules are tried in order, without regard to case: the text equals a name; the text is the beginning
@@ -20,7 +24,7 @@ pub(super) fn find_match(items: &[ReferenceItem], source: &ReferenceSource, text
     // Users write names as `@ada` or `#general`, so the first character is removed.
     let name = name.strip_prefix(['@', '#']).unwrap_or(name).to_lowercase();
     if name.is_empty() {
-        return ReferenceMatch::NotFound;
+        return ReferenceMatch::NotFound(Vec::new());
     }
     let exact = |item: &&ReferenceItem| item.name.to_lowercase() == name;
     let prefix = |item: &&ReferenceItem| source.fuzzy_match && item.name.to_lowercase().starts_with(&name);
@@ -44,7 +48,18 @@ pub(super) fn find_match(items: &[ReferenceItem], source: &ReferenceSource, text
             }
         }
     }
-    ReferenceMatch::NotFound
+    ReferenceMatch::NotFound(closest(items, &name))
+}
+
+/// Returns the names that are most similar to a lower-case name, the most similar first.
+fn closest(items: &[ReferenceItem], name: &str) -> Vec<String> {
+    let mut names: Vec<(f64, &str)> = items
+        .iter()
+        .map(|item| (strsim::jaro_winkler(&item.name.to_lowercase(), name), item.name.as_str()))
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
+        .collect();
+    names.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    names.into_iter().take(MAX_CLOSEST).map(|(_, name)| name.to_owned()).collect()
 }
 
 /// Whether a text is a number, a UUID, or a code such as `U024BE7LH`: at least six upper-case letters and digits, with
@@ -102,12 +117,12 @@ mod tests {
             ("ada lovelace", false, ReferenceMatch::Id(json!(7))),
             (" @Bo ", false, ReferenceMatch::Id(json!("b-1"))),
             ("ada", true, ReferenceMatch::Id(json!(7))),
-            ("ada", false, ReferenceMatch::NotFound),
+            ("ada", false, ReferenceMatch::NotFound(vec!["Ada Lovelace".into()])),
             // `bo` matches `Bo` and not `Bob`, because equal names are tried before beginnings of names.
             ("bo", true, ReferenceMatch::Id(json!("b-1"))),
             ("BOB@X.ORG", false, ReferenceMatch::Id(json!("b-2"))),
-            ("nobody", true, ReferenceMatch::NotFound),
-            ("#", true, ReferenceMatch::NotFound),
+            ("nobody", true, ReferenceMatch::NotFound(vec!["Bo".into()])),
+            ("#", true, ReferenceMatch::NotFound(vec![])),
             ("b-1", false, ReferenceMatch::AlreadyId),
             ("42", false, ReferenceMatch::AlreadyId),
             ("U024BE7LH", false, ReferenceMatch::AlreadyId),

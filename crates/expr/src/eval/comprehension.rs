@@ -47,8 +47,8 @@ impl<'v> Evaluator<'v, '_> {
         keys.map(|key| self.new_value(offset, key.as_str(), key.len())).collect()
     }
 
-    /// Evaluates `all` and `exists`. One false item decides `all`, and one true item decides `exists`. As with `&&` and
-    /// `||`, errors of other items are then ignored.
+    /// Evaluates `all` and `exists`. One false item decides `all`, and one true item decides `exists`. If an item
+    /// decides the result, errors of other items are ignored, as with `&&` and `||`.
     fn quantify(
         &mut self,
         comprehension: &'v Comprehension,

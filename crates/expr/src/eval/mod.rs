@@ -176,7 +176,7 @@ impl<'v> Evaluator<'v, '_> {
         }
     }
 
-    /// Returns an owned value. A copy of a borrowed value counts as output.
+    /// Returns an owned value. Charges the size of the copy to the output limit if `value` is borrowed.
     fn owned_value(&mut self, offset: usize, value: CowValue<'v>) -> EvalResult<Value> {
         match value {
             Cow::Owned(value) => Ok(value),
@@ -187,7 +187,7 @@ impl<'v> Evaluator<'v, '_> {
         }
     }
 
-    /// Returns a new value whose `bytes` count as output.
+    /// Returns a new value and charges its size, `bytes`, to the output limit.
     fn new_value(&mut self, offset: usize, value: impl Into<Value>, bytes: usize) -> EvalResult<CowValue<'v>> {
         self.charge_output(offset, bytes)?;
         Ok(Cow::Owned(value.into()))

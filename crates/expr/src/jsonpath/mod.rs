@@ -1,5 +1,6 @@
-//! JSONPath (RFC 9535) selectors. Patterns are compiled when a selector is parsed, and each visited node counts as work
-//! of the current operation, so a short selector cannot take very long.
+//! JSONPath (RFC 9535) selectors. A regular expression that is written as a literal is compiled when the selector is
+//! parsed. Each visited node is charged to the step limit of the current operation (`toolwright_budget`), so a short
+//! selector cannot take very long.
 
 mod parse;
 mod query;
@@ -36,7 +37,7 @@ pub struct JsonPath {
 /// The error for a query that exceeds a limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPathError {
-    /// The query takes too much work.
+    /// The query exceeds the step limit.
     #[error("selector `{selector}` cannot be evaluated: {reason}")]
     Stopped {
         /// The selector.
@@ -170,7 +171,7 @@ enum Operand {
     Node(Query),
     Length(Box<Operand>),
     Count(Query),
-    /// The node of a query that selects exactly one node; no value for any other number of nodes.
+    /// The function `value`: the node if the query selects exactly one node, otherwise no value.
     OnlyNode(Query),
 }
 
@@ -194,12 +195,13 @@ enum Pattern {
 #[derive(Debug, Clone)]
 struct CompiledPattern {
     regex: Regex,
-    /// The work for one byte of text.
+    /// The number of steps that matching charges for each byte of text.
     steps_per_byte: u64,
 }
 
 impl CompiledPattern {
-    /// The maximum size, in bytes, of a compiled pattern that costs only one step for each byte of text.
+    /// The maximum size of a small compiled pattern, in bytes. A small pattern costs one step for each byte of text, a
+    /// larger one [`STEPS_PER_BYTE`](Self::STEPS_PER_BYTE).
     const SMALL: usize = 16 << 10;
     /// The maximum size of a compiled pattern, in bytes.
     const MAX: usize = 256 << 10;
@@ -208,7 +210,7 @@ impl CompiledPattern {
     /// Compiles a pattern. An invalid pattern is `None`, because RFC 9535 lets it match nothing. A pattern that is too
     /// large is an error.
     fn new(pattern: &str, whole: bool) -> Result<Option<Self>, String> {
-        // `R`: the dot matches neither `\r` nor `\n`, as RFC 9485 requires.
+        // With the flag `R`, the dot matches neither `\r` nor `\n`, as RFC 9485 requires.
         let text = if whole { format!("(?R)^(?:{pattern})$") } else { format!("(?R)(?:{pattern})") };
         let build =
             |size| regex::RegexBuilder::new(&text).size_limit(size).dfa_size_limit(Self::MAX).nest_limit(50).build();

@@ -428,7 +428,7 @@ fn operand(term: Term) -> Result<Operand, String> {
     }
 }
 
-/// Returns the call of a function with its arguments.
+/// Returns the term for a call of the function `name`.
 fn function(name: &str, arguments: Vec<Term>) -> Result<Term, String> {
     let count = arguments.len();
     let mut arguments = arguments.into_iter();

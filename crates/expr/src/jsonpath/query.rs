@@ -1,4 +1,5 @@
-//! Evaluates a selector. Each visited node and each compared value counts as work of the current operation.
+//! Evaluates a selector. Each visited node and each compared value is charged to the step limit of the current
+//! operation (`toolwright_budget`).
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -11,7 +12,7 @@ use super::{Comparison, CompiledPattern, Condition, Operand, Pattern, PatternTes
 
 /// The maximum number of compiled patterns from the document that a query caches.
 const KEPT_PATTERNS: usize = 16;
-/// The work to compile a pattern from the document, for each byte of the pattern.
+/// The number of steps charged for each byte of a pattern from the document, when the pattern is compiled.
 const COMPILE_STEPS: u64 = 500;
 /// How many bytes of text are compared in one step.
 const BYTES_PER_STEP: usize = 64;
@@ -29,14 +30,15 @@ pub(super) fn select<'v>(segments: &[Segment], root: &'v Value) -> Vec<&'v Value
 
 struct Evaluation<'v> {
     root: &'v Value,
-    /// A cache of the patterns from the document that were compiled last.
+    /// A cache of the most recently compiled patterns from the document.
     patterns: RefCell<Vec<(String, bool, Option<CompiledPattern>)>>,
 }
 
 /// Receives the selected nodes, and may end the query.
 type Sink<'s, 'v> = dyn FnMut(&'v Value) -> ControlFlow<()> + 's;
 
-/// The value of an operand. A literal is part of the selector, a node is part of the document.
+/// The value of an operand: borrowed from the selector (a literal) or from the document (a node), or computed by a
+/// function.
 enum Operated<'a> {
     Borrowed(&'a Value),
     Computed(Value),

@@ -75,7 +75,7 @@ const SIGNATURES: &[Signature] = &[
     Signature { name: "upperAscii", function: Function::UpperAscii, styles: METHOD, arguments: (1, 1) },
 ];
 
-/// Resolves a call to a function. `count` includes the value before the dot.
+/// Resolves a call to a function. `count` is the number of arguments, including the value before the dot.
 pub(crate) fn resolve(offset: usize, name: &str, style: Style, count: usize) -> Result<Function, SyntaxError> {
     let signature = SIGNATURES
         .iter()

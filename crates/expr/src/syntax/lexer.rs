@@ -51,7 +51,7 @@ pub(crate) struct Lexer<'s> {
 /// The kind of the previous token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Previous {
-    /// A token that can end a value with fields: a name or a closing bracket.
+    /// A token after which a dot accesses a field: a name or a closing bracket.
     Value,
     /// The dot after a value.
     FieldDot,

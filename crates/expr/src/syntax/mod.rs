@@ -2,9 +2,9 @@
 //!
 //! The crate does not use the parser of the `cel` crate for three reasons. That parser needs about 180 KiB of stack for
 //! each level of brackets, so twelve levels overflow a 2 MiB thread in a debug build. It uses global caches with locks.
-//! And it stores the positions of nodes outside of the tree. This parser stores the position in each node and limits
-//! its recursion. It also knows the functions, so that an unknown function is an error when a definition is saved.
-//! `tests/grammar.rs` checks that both parsers accept the same texts.
+//! And it stores the positions of nodes outside of the tree. The parser of this crate stores the position in each node
+//! and limits its recursion. It also knows the functions, so that an unknown function is an error when a definition is
+//! saved. `tests/grammar.rs` checks that both parsers accept the same texts.
 //!
 //! Not here: evaluation (`eval`) and text around expressions (`template`).
 

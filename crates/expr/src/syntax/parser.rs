@@ -26,7 +26,7 @@ pub(crate) fn parse(source: &str) -> Result<Node, SyntaxError> {
     }
 }
 
-/// How often the text `matches` may occur in one expression. This limits the number of calls to `matches`, because each
+/// How often the text `matches` may occur in one expression. Each call to `matches` can have its own pattern, and a
 /// compiled pattern may need a megabyte.
 const MAX_PATTERNS: usize = 32;
 
@@ -148,7 +148,7 @@ impl Parser<'_> {
     }
 
     /// Parses the number after a minus sign at `offset`, if a number follows. The sign is parsed as part of the
-    /// literal, because the positive value of `i64::MIN` does not fit in an `i64`.
+    /// literal, because the absolute value of `i64::MIN` does not fit in an `i64`.
     fn negative(&mut self, offset: usize) -> ParseResult<Option<Node>> {
         let literal = match self.token {
             Token::Int { magnitude, unsigned: false } => {
@@ -328,7 +328,7 @@ pub(super) fn node(offset: usize, kind: NodeKind) -> ParseResult {
     Ok(node)
 }
 
-/// Joins several parts to one node. A single part is returned unchanged.
+/// Joins several parts into one node. A single part is returned unchanged.
 fn one_or(mut parts: Vec<Node>, many: impl FnOnce(Vec<Node>) -> ParseResult) -> ParseResult {
     match parts.pop() {
         Some(only) if parts.is_empty() => Ok(only),

@@ -29,7 +29,7 @@ enum Node {
 }
 
 impl ValueTemplate {
-    /// Compiles a template. An error contains the JSON pointer of the string.
+    /// Compiles a template. An error contains the JSON pointer of the invalid value.
     pub fn compile(value: &Value) -> Result<Self, ParseError> {
         let mut pointer = Pointer::default();
         let root = compile(value, &mut pointer)?;

@@ -34,7 +34,7 @@ pub(crate) fn lower_signature(tree: &Tree) -> Result<Pattern, Diagnostics> {
 }
 
 /// Returns the span of an element of the document `tree`. `path` contains one index per level; each index selects an
-/// element of the pattern above.
+/// element of the pattern that the previous index selected.
 pub(crate) fn locate_element(tree: &Tree, path: &[usize]) -> Span {
     let mut path = path.iter().copied();
     let members: Vec<Node> = patterns(tree.root()).collect();
@@ -274,7 +274,8 @@ fn array(node: Node) -> Result<Array, SpannedError> {
     Array::new(items?).ok_or_else(|| unexpected_collection(node))
 }
 
-/// Converts a scalar node. In a type signature the node may also be a map, which is an error except in `fields`.
+/// Converts a scalar node. In a type signature, the parser also accepts a map here, but only the items of `fields` may
+/// be maps. The items of `fields` are converted elsewhere, so a map is an error in this function.
 fn plain_scalar(node: Node) -> Result<Scalar, SpannedError> {
     if node.kind() == NodeKind::Scalar { scalar(node) } else { Err(unexpected_collection(node)) }
 }

@@ -12,8 +12,8 @@ use crate::syntax::{Node, NodeKind, TokenKind, Tree};
 /// `others`.
 ///
 /// The identity of a bracket or an annotation must be defined only once. The identity of an arrow may be repeated
-/// between the same nodes. A node may be repeated. It defines its identity only if no bracket, annotation or arrow has
-/// the same identity.
+/// between the same nodes. The identity of a node may be repeated. A node defines its identity only if no bracket,
+/// annotation or arrow has the same identity.
 pub(crate) fn check_names(tree: &Tree, others: &DefinitionIndex) -> Vec<SpannedError> {
     let mut checker = NameChecker::new(tree.source());
     checker.walk(tree.root(), None);
@@ -194,7 +194,7 @@ enum VisitState {
     Done,
 }
 
-/// Returns the identifier of a subject, an identified annotation or a reference.
+/// Returns the identifier of a subject, of an annotation such as `@@id`, or of a reference.
 fn identity(node: Node) -> Option<(String, Span)> {
     let first = node.tokens().find(|token| token.kind != TokenKind::DoubleAt)?;
     let name = first.kind.is_identifier().then(|| first.value().into_owned())?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Value;
 
-/// The label of a document with several patterns.
+/// The label of a document that does not consist of exactly one pattern.
 pub(crate) const ROOT: &str = "Gram.Root";
 
 /// The label of a path with several arrows.
@@ -98,8 +98,8 @@ impl Pattern {
         self.is_anonymous_with_label(WALK)
     }
 
-    /// Creates a document from its top-level patterns. Returns the only pattern, or a root pattern that contains all of
-    /// them.
+    /// Creates a document from its top-level patterns. If there is only one pattern, returns this pattern, otherwise a
+    /// root pattern that contains all of them.
     pub fn from_members(mut patterns: Vec<Pattern>) -> Self {
         match patterns.pop() {
             Some(only) if patterns.is_empty() => only,

@@ -31,7 +31,7 @@ pub fn print_line(pattern: &Pattern) -> String {
     inline(pattern, false)
 }
 
-/// Prints a value as in a record.
+/// Prints a value in the notation of record values.
 pub(crate) fn print_value(value: &Value) -> String {
     let mut out = String::from("{k:");
     values::value(&mut out, value);

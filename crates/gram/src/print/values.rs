@@ -45,7 +45,7 @@ fn braces<'v, V: 'v>(
     out.push('}');
 }
 
-/// Prints a value as in a record.
+/// Prints a value in the notation of record values.
 pub(super) fn value(out: &mut String, value: &Value) {
     match value {
         Value::Scalar(value) => scalar(out, value),

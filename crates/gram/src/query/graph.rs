@@ -7,7 +7,8 @@ use super::filter::canonical_label;
 use crate::labels::{is_container, is_tool};
 use crate::model::Pattern;
 
-/// A graph of the items of one or more documents. Edges are elements and relations.
+/// A graph of the items of one or more documents. Edges connect each item with its elements. Edges also connect the two
+/// ends of each relation with each other.
 ///
 /// All patterns with the same identity are occurrences of one item. Each pattern without an identity is a separate
 /// item.
@@ -122,13 +123,14 @@ impl<'p> Graph<'p> {
         0..to_item_id(self.items.len())
     }
 
-    /// Returns all items whose definition has the label. The list may contain duplicates, and items that have the label
-    /// only in another occurrence. Callers must therefore test each item with the filter.
+    /// Returns all items whose definition has the label. The list may contain duplicates. It may also contain an item
+    /// whose definition lacks the label, if another occurrence of the item has it. Callers must therefore test the
+    /// labels of each item again.
     pub(super) fn with_label(&self, label: &str) -> &[ItemId] {
         self.by_label.get(label).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the items with a name, sorted by id.
+    /// Returns the items with this name, sorted by id.
     pub(super) fn with_name(&self, name: &str) -> Vec<ItemId> {
         let local = self.names.local.get(name).map_or(&[][..], Vec::as_slice);
         let mut ids: Vec<ItemId> = self.names.shared.get(name).into_iter().chain(local).copied().collect();
@@ -228,8 +230,8 @@ impl<'p> Builder<'p> {
         id
     }
 
-    /// Adds the labels of an occurrence to the index. This is done while the graph is built, because a second pass over
-    /// all patterns would take longer than building the graph.
+    /// Adds the labels of an occurrence to the index. The index is filled while the graph is built, because a second
+    /// pass over all patterns would take longer than building the graph.
     fn index_labels(&mut self, pattern: &'p Pattern, id: ItemId) {
         for label in &pattern.subject.labels {
             self.by_label.entry(Cow::Borrowed(canonical_label(label))).or_default().push(id);
@@ -265,8 +267,8 @@ impl<T> Default for AdjacencyLists<T> {
 }
 
 impl<T: Copy> AdjacencyLists<T> {
-    /// Builds the lists of `count` items. For each value of `from`, `entry` returns an item and the entry to add to the
-    /// list of that item. Each list has the order of `from`.
+    /// Builds the lists of `count` items. For each value in `from`, `entry` returns an item and the entry to add to the
+    /// list of that item. Each list preserves the order of `from`.
     fn build<S>(count: usize, from: &[S], entry: impl Fn(&S) -> (ItemId, T)) -> Self {
         let mut ends = vec![0; count + 1];
         let Some((_, filler)) = from.first().map(&entry) else { return Self { ends, entries: Vec::new() } };

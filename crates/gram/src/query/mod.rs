@@ -39,7 +39,7 @@ struct Condition {
     links: Vec<Link>,
 }
 
-/// A required connection between the items of variables. The fields are indexes of variables.
+/// A required connection between the items that are bound to the variables. The fields are indexes of variables.
 #[derive(Debug, Clone, PartialEq)]
 enum Link {
     /// `child` is an element of `parent`.

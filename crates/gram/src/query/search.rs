@@ -87,7 +87,8 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(found)
     }
 
-    /// Tries all bindings of the lookups that start at index `next`. Returns `false` if the callback ended the search.
+    /// Tries all bindings for the lookup at index `next` and all later lookups. Returns `false` if the callback ended
+    /// the search.
     fn solve(
         &mut self,
         condition: &Condition,
@@ -191,8 +192,8 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(ids)
     }
 
-    /// Returns the items that `variable` can be bound to. They are relations or items at the ends of relations. If both
-    /// ends are bound, searches from the item with fewer relations.
+    /// Returns the items that `variable` can be bound to. `variable` stands for the relation or for the item at one of
+    /// its ends. If both ends are bound, searches from the item with fewer relations.
     fn related(
         &mut self,
         relation: usize,
@@ -250,7 +251,7 @@ impl<'g, 'p> Search<'g, 'p> {
     }
 
     /// Returns the items adjacent to `id`: its elements and the targets of its outgoing relations. With `backwards`,
-    /// returns the items that contain it and the sources of its incoming relations. With `through`, follows only
+    /// returns the items that contain `id` and the sources of its incoming relations. With `through`, follows only
     /// relations that match this filter, and no elements.
     fn neighbours<'s>(
         &self,

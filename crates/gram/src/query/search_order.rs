@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use super::{Condition, ItemId, Link};
 
-/// The plan for binding the variables of a condition that are not bound yet.
+/// The order in which the search binds the unbound variables of a condition.
 pub(super) struct SearchOrder {
     /// Links and filters of variables that are already bound. They are checked before the first lookup.
     pub initial_checks: Checks,
     pub lookups: Vec<Lookup>,
 }
 
-/// One step of the plan: binds one variable.
+/// One step of the search: binds one variable.
 pub(super) struct Lookup {
     pub variable: usize,
     pub source: CandidateSource,
-    /// The links, except that of `source`, that can be checked once the variable is bound.
+    /// The links to check once the variable is bound, except the link of `source`.
     pub links: Vec<usize>,
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Checks {
 }
 
 impl SearchOrder {
-    /// Chooses the order. A variable that a link connects with a bound variable comes next. If there is none, the
-    /// variable with the fewest candidates comes next.
+    /// Chooses the order. If a link connects an unbound variable with a bound variable, this unbound variable comes
+    /// next. Otherwise the variable with the fewest candidates comes next.
     pub(super) fn new(condition: &Condition, known: &[usize], candidates: impl Fn(usize) -> Vec<ItemId>) -> Self {
         let mut known: Vec<usize> = known.to_vec();
         let mut open: Vec<usize> =

@@ -87,7 +87,7 @@ impl<'t> Editor<'t> {
     /// Removes a property and its comma. If the property is alone on a line, removes the line. Otherwise removes the
     /// adjacent whitespace.
     ///
-    /// `previous` is the property that was removed before this one. The whitespace between the two properties may
+    /// `previous` is the property that was removed before `property`. The whitespace between the two properties may
     /// contain the only line break that is left after a line comment.
     fn remove_property(&mut self, property: Node<'t>, comma: Option<Token<'t>>, previous: Option<Removed>) -> Removed {
         let tokens = property.token_range();

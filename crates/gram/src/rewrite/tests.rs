@@ -1,4 +1,4 @@
-//! Tests that rewritten text has the changed meaning and keeps its layout and comments.
+//! Tests that a rewrite makes exactly the requested changes and preserves layout and comments.
 
 use proptest::prelude::*;
 
@@ -207,7 +207,7 @@ fn new_property_is_appended_with_the_layout_of_the_last_property() {
 }
 
 #[test]
-fn adding_and_removing_labels_keeps_colons_and_comments() {
+fn adding_and_removing_labels_preserves_comments_and_other_labels() {
     for (text, expected) in [
         ("(a)", "(a:New)"),
         ("(a:Old)", "(a:New)"),

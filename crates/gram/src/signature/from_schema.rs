@@ -16,8 +16,8 @@ pub(super) fn signature(schema: &Json, returns: Type) -> SchemaResult<Signature>
         return Err(unsupported("/type", "must be `object`: its properties are the parameters"));
     };
     let parameters = fields.unwrap_or_default();
-    // Converting back detects every difference that was not checked above, such as the order of `required` or
-    // duplicates in it.
+    // Converting the signature back to a schema detects every difference that was not checked above, such as another
+    // order of `required` or duplicates in `required`.
     if to_schema::object(&parameters) != *schema {
         return Err(unsupported("", "`properties` and `required` must name each parameter once, in the same order"));
     }

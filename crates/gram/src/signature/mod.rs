@@ -151,7 +151,8 @@ impl Type {
     /// The names of all types, for error messages.
     pub(crate) const NAMES: &str = "String (Text), Integer (Int), Number (Double), Boolean (Bool), Object, Array";
 
-    /// Returns the type with a name or alias. An object is returned without fields, an array without an item type.
+    /// Returns the type whose name or alias is `name`. An object is returned without fields, an array without an item
+    /// type.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "String" | "Text" => Some(Self::String),

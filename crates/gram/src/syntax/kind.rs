@@ -57,11 +57,11 @@ pub enum TokenKind {
     Range,
     /// `...`
     OpenRange,
-    /// The start or end of an arrow without a head: `-`, `=` or `~`.
+    /// `-`, `=` or `~`: the start or end of an arrow, if this side has no head.
     Line(ArrowStyle),
-    /// The end of an arrow with a head: `->`, `=>` or `~>`.
+    /// `->`, `=>` or `~>`: the end of an arrow, if this side has a head.
     HeadRight(ArrowStyle),
-    /// The start of an arrow with a head: `<-`, `<=` or `<~`.
+    /// `<-`, `<=` or `<~`: the start of an arrow, if this side has a head.
     HeadLeft(ArrowStyle),
     /// An invalid token. The lexer has reported an error for it, so the parser reports none.
     Malformed,

@@ -1,4 +1,4 @@
-//! Compares this parser with the reference parser: both must accept the same texts.
+//! Compares the parser of this crate with the reference parser: both must accept the same texts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "test helpers")]
 
 mod corpus;

@@ -40,12 +40,12 @@ pub(super) fn decide(
         check_not_repeated(facts, call)?;
     }
     check_policy(&spec.policy, facts, call.input)?;
-    // A capturing run does not execute calls that need approval, so it requests no approval.
+    // A run that captures writes does not execute calls that need approval, so it requests no approval.
     Ok(if spec.policy.capture_writes { Vec::new() } else { approval_triggers(&spec.policy, facts) })
 }
 
-/// Whether the run ends this call without executing it. A capturing run does so for calls that write, run on the
-/// client, or need approval.
+/// Whether the run ends this call without executing it. A run that captures writes does so for calls that write, run on
+/// the client, or need approval.
 pub(super) fn is_captured(policy: &Policy, facts: &CallFacts) -> bool {
     let harmless = facts.effects != SideEffects::Writes && !facts.deletes;
     let on_server = facts.execution_site == ExecutionSite::Server;

@@ -21,7 +21,8 @@ pub enum Effect {
         /// The request.
         request: Box<ModelRequest>,
     },
-    /// Prepare every call of a reply; answered by `prepared` with the same iteration, in the same order.
+    /// Prepare every call of a reply; answered by `prepared` with the same iteration and with one result per call, in
+    /// call order.
     PrepareCalls {
         /// The iteration whose reply requested the calls.
         iteration: u32,
@@ -53,7 +54,7 @@ pub enum Effect {
     Finish {
         /// The ending of the run.
         ending: Ending,
-        /// The answer; the other outputs are read from the run.
+        /// The final answer. The driver reads the other outputs from the run.
         response: String,
     },
 }
@@ -68,7 +69,8 @@ pub struct CallToPrepare {
     pub version: Option<String>,
     /// The arguments; malformed arguments are a string with the model's text.
     pub input: Value,
-    /// The ids for names in the arguments, if a person approved these ids. If absent, the names are looked up.
+    /// The ids that replace names of reference data in the arguments, if a person approved these ids. If absent, the
+    /// names are looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<BTreeMap<String, ResolvedInput>>,
 }

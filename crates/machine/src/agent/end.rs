@@ -33,7 +33,7 @@ impl AgentRun {
         self.push_messages(results);
     }
 
-    /// Changes a completed ending to an error if a required pin has no value.
+    /// Replaces the ending `completed` by an error if a required pin has no value.
     fn check_required_pins(&self, ending: Ending) -> Ending {
         let required = self.spec.pins.iter().any(|pin| pin.on_missing == OnMissing::Error);
         if ending.status != RunStatus::Completed || !required {

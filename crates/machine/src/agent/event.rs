@@ -28,7 +28,8 @@ pub enum EventKind {
         /// The validation error, if the driver found that the answer does not match the requested schema.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema_error: Option<String>,
-        /// Whether `schema_error` says that the answer could not be checked. Another answer would not help.
+        /// Whether `schema_error` says that the answer could not be checked. The run then ends, because a corrected
+        /// answer could not be checked either.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         answer_unchecked: bool,
     },
@@ -55,8 +56,8 @@ pub enum EventKind {
         /// The result.
         call: PreparedCall,
     },
-    /// A call that may have side effects is about to be executed. If no later event contains its outcome, it is unknown
-    /// whether the call was executed.
+    /// A call that may have side effects is about to be executed. If no later event contains the outcome of the call,
+    /// it is unknown whether the call was executed.
     Intended {
         /// The call.
         call_id: CallId,
@@ -105,7 +106,7 @@ pub enum EventKind {
         /// The call.
         call_id: CallId,
     },
-    /// The server's part of a call is done and the client must complete it.
+    /// The server's part of a call is done and the client must complete the call.
     HandedToClient {
         /// The payload for the client.
         prepared_payload: Value,

@@ -34,8 +34,8 @@ pub enum WriteOutcome {
 
 impl AgentRun {
     /// The writes whose outcome this event determines. The run must accept the event, and must not have applied it yet.
-    /// `is_external` returns whether the tool of this name writes to the outside world itself. A delegate does not: its
-    /// child run makes the writes.
+    /// `is_external` returns whether the tool with the given name itself writes to the outside world. A delegate does
+    /// not: its child run makes the writes.
     pub fn writes_determined_by(&self, event: &Event, is_external: impl Fn(&str) -> bool) -> Vec<ExternalWrite> {
         let calls = self.batch().into_iter().flat_map(|batch| &batch.calls);
         let started: Vec<&Call> = calls.filter(|call| is_started_write(call) && is_external(&call.name)).collect();
@@ -44,7 +44,7 @@ impl AgentRun {
         }
         let mut writes = Vec::new();
         let ended = match &event.kind {
-            // The envelope of the event shows the outcome. A content filter may replace it in the run.
+            // The envelope of the event shows the outcome. In the run, a content filter may replace this envelope.
             EventKind::CallEnded { envelope, .. } => Some(&**envelope),
             _ => None,
         };

@@ -66,13 +66,14 @@ pub struct CallFacts {
     /// The policy that permits the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_id: Option<String>,
-    /// The ids for names in the input, by field. The execution uses these ids and does not look the names up again.
+    /// The ids that replace names of reference data in the input, by field. The execution uses these ids and does not
+    /// look the names up again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_inputs: BTreeMap<String, ResolvedInput>,
 }
 
 impl CallFacts {
-    /// Creates the facts of a tool that runs on this server. All other fields have their defaults.
+    /// Creates the facts of a call to a tool that runs on this server. All other fields have their defaults.
     pub fn new(name: &str, version: &str, definition_hash: &str, effects: SideEffects) -> Self {
         Self {
             name: name.to_owned(),

@@ -18,7 +18,7 @@ pub struct OpenCall<'a> {
     pub version: &'a str,
     /// The arguments.
     pub input: &'a Value,
-    /// What the call waits for: `queued`, `running`, `verifying`, `child_run`, `approval`, `preparing` or `client`.
+    /// The state of the call: `queued`, `running`, `verifying`, `child_run`, `approval`, `preparing` or `client`.
     pub state: &'static str,
     /// The child run that the call waits for.
     pub child: Option<RunId>,

@@ -34,8 +34,8 @@ pub(super) fn recover(run: &mut AgentRun, only: Option<&CallId>) {
     for call in calls.filter(|call| call.state == CallState::Running && call.intended_at.is_some()) {
         call.attempt += 1;
         let facts = call.facts.as_ref();
-        // A captured call is never executed, and for a client tool only the payload was being prepared. So both can be
-        // repeated like an idempotent call.
+        // A captured call is never executed, and for a client tool only the payload was being prepared. So calls of
+        // both kinds can be repeated like idempotent calls.
         let repeatable = |facts: &CallFacts| {
             let for_client = facts.execution_site == ExecutionSite::Client;
             facts.idempotent || for_client || is_captured(&closer.spec.policy, facts)

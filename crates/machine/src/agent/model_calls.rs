@@ -10,7 +10,7 @@ use super::run::{AgentRun, is_zero};
 pub struct ModelCall {
     /// The iteration of the call.
     pub iteration: u32,
-    /// What the run called the model for.
+    /// The purpose of the call.
     pub purpose: ModelPurpose,
     /// The time when the run was ready for the call.
     pub started_at: Timestamp,
@@ -30,7 +30,7 @@ pub struct ModelCall {
     pub requested_calls: u32,
 }
 
-/// What a run called its model for.
+/// The purpose of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelPurpose {
@@ -40,7 +40,7 @@ pub enum ModelPurpose {
     ToolSelection,
     /// To review the results and write the answer.
     ResultReview,
-    /// To correct something: calls that failed, an answer or a plan that was rejected.
+    /// To correct failed calls, a rejected answer or a rejected plan.
     ErrorRecovery,
 }
 
@@ -56,7 +56,7 @@ impl ModelPurpose {
     }
 }
 
-/// What the model decided with a reply.
+/// The decision of the model in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelDecision {
     /// Call more tools.
@@ -90,7 +90,7 @@ impl ModelCall {
 }
 
 impl AgentRun {
-    /// The replies of the model so far.
+    /// The model calls that have been answered so far.
     pub fn model_calls(&self) -> &[ModelCall] {
         &self.model_calls
     }

@@ -1,4 +1,4 @@
-//! The open effects of a run. They are derived from its state and never stored.
+//! The open effects of a run. They are derived from the state of the run and never stored.
 
 use std::sync::Arc;
 

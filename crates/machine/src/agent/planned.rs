@@ -7,7 +7,7 @@
 //! ```
 //!
 //! No model call happens between the steps. The calls of a step are prepared, decided and executed like the calls of a
-//! model reply. [`crate::plan`] knows the plan and its results.
+//! model reply. [`crate::plan`] defines the plan and the results of its steps.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use toolwright_types::{Arguments, Message, ModelReply, RequestedCall, ResponseFo
 use super::call::Batch;
 use super::reply::{MAX_REJECTED_ANSWERS, NUDGE};
 use super::run::{AgentRun, Phase};
-use crate::plan::{CallResult, NextCalls, Plan, PlanProgress, PlanSpec, StepFailure};
+use crate::plan::{CallResult, NextCalls, Plan, PlanProgress, PlanSpec, StepFailure, plan_error_reason};
 use crate::{Breach, Ending, RunStatus};
 
 /// The name of the built-in tool whose approval is the approval of a plan. Its input is the plan.
@@ -33,7 +33,7 @@ pub(super) struct PlanState {
     pub(super) progress: Option<PlanProgress>,
 }
 
-/// What a planned run does at the moment.
+/// The current stage of a planned run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
@@ -84,7 +84,7 @@ impl AgentRun {
     }
 }
 
-/// Starts a planned run: with its plan, or with the model that writes the plan.
+/// Starts a planned run: executes the given plan, or asks the model to write a plan.
 pub(super) fn start(run: &mut AgentRun, spec: &PlanSpec) {
     let Some(given) = &spec.given else { return run.call_model() };
     match given.check(spec).first() {
@@ -93,7 +93,7 @@ pub(super) fn start(run: &mut AgentRun, spec: &PlanSpec) {
     }
 }
 
-/// Takes the results of the calls of a batch.
+/// Applies the results of a finished batch to the plan, and continues or ends the run.
 pub(super) fn finish_batch(run: &mut AgentRun, batch: Batch) {
     let (Some(spec), Some(mut state)) = (run.spec.plan.clone(), run.plan.take()) else { return };
     let results: Vec<CallResult<'_>> = batch
@@ -184,12 +184,13 @@ fn format_result(run: &mut AgentRun, spec: &PlanSpec) {
     run.call_model();
 }
 
-/// Ends the run, or asks the model for a corrected plan if the step changed nothing.
+/// Ends the run, or asks the model for a corrected plan if the failed step changed nothing.
 fn step_failed(run: &mut AgentRun, failure: StepFailure) {
     let StepFailure { step, tool, error, repairable } = failure;
     let has_model = run.spec.plan.as_ref().is_some_and(|spec| spec.given.is_none());
     if !(repairable && has_model && run.rejected_answers < MAX_REJECTED_ANSWERS) {
-        return run.fail(error.code.as_str(), format!("step {step} (`{tool}`) failed: {}", error.message));
+        let reason = plan_error_reason(&error).unwrap_or(error.code.as_str());
+        return run.fail(reason, format!("step {step} (`{tool}`) failed: {}", error.message));
     }
     run.rejected_answers += 1;
     if let Some(state) = &mut run.plan {
@@ -204,7 +205,7 @@ fn step_failed(run: &mut AgentRun, failure: StepFailure) {
     run.call_model();
 }
 
-/// Applies a reply of the model while it plans. The reply is never executed as tool calls.
+/// Applies a model reply in the planning stage. Tool calls in the reply are never executed.
 pub(super) fn apply_plan_reply(run: &mut AgentRun, reply: ModelReply, schema_error: Option<String>) {
     let ModelReply { content, tool_calls, thinking, stop, .. } = reply;
     let empty = content.trim().is_empty() && tool_calls.is_empty();
@@ -276,7 +277,7 @@ pub(super) fn set_partial_response(run: &mut AgentRun, ending: &Ending) {
     }
 }
 
-/// Marks text as data, so that a model does not take it for instructions. The text cannot close the fence.
+/// Marks text as data, so that a model does not take it for instructions. A closing tag in the text is escaped.
 pub fn fenced(name: &str, text: &str) -> String {
     let safe = text.replace("</data", "<\\/data");
     format!("<data name=\"{name}\">\n{safe}\n</data>")

@@ -32,7 +32,7 @@ pub struct AgentRun {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) rejected_answers: u32,
     pub(super) warnings: Vec<String>,
-    /// The replies of the model so far.
+    /// The model calls that have been answered so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) model_calls: Vec<ModelCall>,
     /// The state of the plan, if the run follows a plan.
@@ -306,8 +306,8 @@ impl AgentRun {
         &self.spec.request.response_format
     }
 
-    /// The time when the driver must check the clock: the run's deadline, for which it sends `timer_fired`, or the next
-    /// expiry of an approval or client action, for which it sends `expired`.
+    /// The time when the driver must send the next event: `timer_fired` at the run's deadline, or `expired` when an
+    /// approval or client action expires.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let waits = match &self.phase {
             Phase::Calling(batch) => batch.next_expiry(),

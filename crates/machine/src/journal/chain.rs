@@ -1,8 +1,8 @@
 //! The hash chain of a journal: each entry's hash covers the entry and everything before it.
 //!
 //! Changing, dropping or moving an entry breaks the chain at that entry. An attacker who also rewrites all later
-//! entries leaves a valid chain. To detect this, keep a copy of the last hash elsewhere, because the last hash covers
-//! the whole journal.
+//! entries leaves a valid chain. To detect such an attack, keep a copy of the last hash elsewhere, because the last
+//! hash covers the whole journal.
 
 use sha2::{Digest, Sha256};
 use toolwright_types::{RunId, Timestamp};

@@ -143,7 +143,7 @@ pub struct RunStart {
     pub spec: RunSpec,
 }
 
-/// A call to an agentic tool, as the run that performs it records it.
+/// The record of a call to an agentic tool, in the run that performs the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgenticExecution {
     /// The id of the tool.
@@ -295,8 +295,8 @@ impl Entry {
         to_text(&EntryText { v: FORMAT_VERSION, body: &self.body }).expect("an entry serializes to JSON")
     }
 
-    /// Returns the stored form of the content and the extracted parts. Parts that many runs share are replaced by their
-    /// hashes.
+    /// Returns the stored form of the content, and the parts that were extracted from it. In the stored form, parts
+    /// that many runs share are replaced by their hashes.
     #[expect(clippy::expect_used, reason = "every map key is a string and every number finite")]
     pub fn split_shared_parts(&self) -> (String, Vec<shared_parts::SharedPart>) {
         if !matches!(self.body, EntryBody::Started(_)) {

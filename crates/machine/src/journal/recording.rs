@@ -144,8 +144,8 @@ impl Recording {
         !self.live_model && self.replies.iter().any(|reply| reply.request_hash == request_hash)
     }
 
-    /// Returns the recorded preparation of a call. For a call that was not refused, the end of the call must be
-    /// recorded too. Returns no refusal for a tool in `live_tools`, because that tool is executed again.
+    /// Returns the recorded preparation of a call. Returns `None` if the call was not refused and its end is not
+    /// recorded. Also returns `None` for a tool in `live_tools`, because that tool is executed again.
     pub fn preparation(&self, tool: &str, input: &Value) -> Option<&PreparedCall> {
         let matches = |known: &&RecordedPreparation| known.tool.eq_ignore_ascii_case(tool) && known.input == *input;
         let found = &self.prepared.iter().find(matches)?.prepared;

@@ -29,7 +29,7 @@ pub enum ReplayError {
 }
 
 /// The state of a run after one of its entries. Recovery starts from this state and does not apply earlier events
-/// again. Recovery therefore works even if the current machine would decide differently on earlier events.
+/// again. Recovery therefore works even if the current release would decide differently on earlier events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
     /// The number of the entry.

@@ -13,7 +13,7 @@ use super::{Plan, PlanSpec, PlannedStep};
 pub struct PlanIssue {
     /// The JSON pointer of the mistake.
     pub path: String,
-    /// What is wrong, and what would be right.
+    /// The mistake and the correction.
     pub message: String,
 }
 
@@ -24,8 +24,8 @@ impl fmt::Display for PlanIssue {
 }
 
 impl Plan {
-    /// Returns all mistakes of the plan. Parameters are not compared with the schemas of the tools here: the plan's
-    /// schema contains them.
+    /// Returns all mistakes of the plan. Parameters are not compared with the input schemas of the tools here, because
+    /// the plan's schema already contains these schemas.
     pub fn check(&self, spec: &PlanSpec) -> Vec<PlanIssue> {
         let mut issues = Vec::new();
         if self.steps.is_empty() {

@@ -26,7 +26,8 @@ pub struct PlannedStep {
     /// A condition. If it is false, the step is skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// A list. The tool is called once for each of its items, which the parameters read as `item`.
+    /// The expression of a list. The tool is called once for each item of the list; the parameters read the item as
+    /// `item`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<String>,
     /// How to read the next page of a list.
@@ -41,7 +42,7 @@ pub struct PlannedStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paging {
-    /// The items of a page.
+    /// The expression that returns the items of a page.
     pub items: String,
     /// The parameters that request the next page. If one of them is null, the page was the last one.
     pub next: Map<String, Value>,

@@ -12,8 +12,8 @@
 //! }
 //! ```
 //!
-//! This module knows plans and the results of their steps. `agent/planned.rs` connects it to the machine of a run, which
-//! prepares, decides and executes the calls like any others.
+//! This module defines plans and the results of their steps. `agent/planned.rs` connects it to the machine of a run.
+//! The machine prepares, decides and executes the calls of a plan like the calls of a model.
 
 mod check;
 mod document;
@@ -29,3 +29,4 @@ pub use progress::{CallResult, NextCalls, PlanProgress, StepFailure};
 pub use report::{StepReport, StepStatus};
 pub use schema::plan_schema;
 pub use spec::{PlanSpec, SequenceStep};
+pub(crate) use step::plan_error_reason;

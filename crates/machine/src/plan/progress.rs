@@ -12,16 +12,16 @@ use super::{Plan, PlanSpec, PlannedStep};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanProgress {
     plan: Plan,
-    /// The position in the plan of the next step, or of the step in progress.
+    /// The index of the current step in the list of steps: the step in progress, or the next step.
     position: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     current: Option<StepInProgress>,
-    /// The results of the finished steps by step number, as expressions read them.
+    /// The results of the finished steps by step number, in the form that expressions read.
     results: Value,
     reports: Vec<StepReport>,
 }
 
-/// What a plan needs next.
+/// The next action of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextCalls {
     /// Call the tool once with each of these inputs.
@@ -80,7 +80,7 @@ impl PlanProgress {
         &self.results
     }
 
-    /// Returns the calls that come next. Steps whose condition is false and lists without items need no call.
+    /// Returns the calls that come next. A step needs no call if its condition is false or if its list has no items.
     pub fn next_calls(&mut self, spec: &PlanSpec) -> Result<NextCalls, Box<StepFailure>> {
         while let Some(step) = self.plan.steps.get(self.position).cloned() {
             if self.current.is_none() {
@@ -106,7 +106,7 @@ impl PlanProgress {
         Ok(NextCalls::Done)
     }
 
-    /// Takes the results of the calls that [`next_calls`](Self::next_calls) asked for, in the same order.
+    /// Applies the results of the calls that [`next_calls`](Self::next_calls) returned, in the same order.
     pub fn apply(&mut self, spec: &PlanSpec, results: &[CallResult<'_>]) -> Result<(), Box<StepFailure>> {
         let (Some(step), Some(mut current)) = (self.plan.steps.get(self.position).cloned(), self.current.take()) else {
             return Ok(());
@@ -121,7 +121,7 @@ impl PlanProgress {
         Ok(())
     }
 
-    /// Replaces the steps that were not executed by those of another plan. The results of finished steps remain.
+    /// Continues with another plan after the last finished step. The results of finished steps remain.
     pub fn replace_remaining(&mut self, plan: Plan) {
         let executed = self.reports.iter().filter(|report| report.status != StepStatus::Failed);
         let last = executed.map(|report| report.step).max().unwrap_or(0);

@@ -104,7 +104,7 @@ impl PlanProgress {
         self.results().get(step.to_string())?.get(field)
     }
 
-    /// Returns the result of the plan without a model: what was executed, with the output of the last step.
+    /// Returns the result of a plan whose run has no model: the executed tools and the output of the last step.
     pub fn result_without_model(&self) -> Value {
         let mut finished = self.reports().iter().filter(|report| report.status == StepStatus::Completed);
         let operations: Vec<&str> = finished.clone().map(|report| report.tool.as_str()).collect();
@@ -136,7 +136,7 @@ fn describe(report: &StepReport) -> String {
     }
 }
 
-/// Returns the value, or the start of its text if it is too long.
+/// Returns the value, or the start of its JSON text if the text is too long.
 fn cut(value: &Value) -> Value {
     let text = value.to_string();
     if text.len() <= MAX_RESULT_BYTES {

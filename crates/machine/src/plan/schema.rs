@@ -4,20 +4,22 @@ use serde_json::{Map, Value, json};
 
 use super::SequenceStep;
 
-/// A string that is an expression.
+/// The pattern of a string that consists of one expression.
 const EXPRESSION_PATTERN: &str = r"^\$\{.+\}$";
 
-/// Returns the schema of the plans for a sequence. `schemas` has the input schema of each step, in the same order.
+/// Returns the schema of the plans for a sequence. `schemas` contains the input schema of each step's tool, in the same
+/// order.
 ///
-/// A parameter that the tool's schema describes may be an expression instead. The executor validates each input with
-/// the tool's own schema when the expressions have values.
+/// Each parameter may have the value that the tool's schema describes, or be an expression. The executor validates each
+/// input with the tool's own schema after the expressions are evaluated.
 pub fn plan_schema(sequence: &[SequenceStep], schemas: &[Value]) -> Value {
     let mut definitions = Map::new();
     let steps: Vec<Value> = sequence
         .iter()
         .zip(schemas)
         .map(|(step, schema)| {
-            // The definitions of a tool's schema are renamed, because two tools can use the same name.
+            // The definitions of a tool's schema are renamed, because the schemas of two tools can use the same
+            // definition name.
             let prefix = format!("step{}_", step.step);
             let root = adapt(schema, &prefix);
             let own = schema.get("$defs").or_else(|| schema.get("definitions")).and_then(Value::as_object);
@@ -70,7 +72,8 @@ fn step_schema(step: &SequenceStep, parameters: Value) -> Value {
 }
 
 /// Adapts the schema of a tool's input: each property may be an expression, and references point to the renamed
-/// definitions. Keywords that an expression in place of a value could break are left out; the executor checks them.
+/// definitions. Keywords that an expression in place of a value could violate are left out; the executor checks them
+/// later.
 fn adapt(schema: &Value, prefix: &str) -> Value {
     let Some(fields) = schema.as_object() else { return json!({}) };
     let mut adapted = Map::new();
@@ -125,7 +128,7 @@ fn adapt(schema: &Value, prefix: &str) -> Value {
     Value::Object(adapted)
 }
 
-/// Returns a schema that accepts the values of `schema` and expressions.
+/// Returns a schema that accepts expressions and all values that `schema` accepts.
 fn or_expression(schema: Value) -> Value {
     match schema.as_object() {
         Some(fields) if fields.is_empty() => schema,
@@ -138,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_may_be_expressions_and_definitions_are_renamed_by_step() {
+    fn plan_schema_allows_expressions_and_prefixes_definition_names_with_the_step() {
         let sequence = [1, 2].map(|step| SequenceStep { step, tool: format!("t{step}"), purpose: "p".into() });
         let stage = json!({
             "type": "object", "required": ["stage"], "additionalProperties": false,

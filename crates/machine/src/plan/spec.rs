@@ -1,4 +1,4 @@
-//! The part of a run's input that makes it follow a plan.
+//! The additional input of a run that follows a plan.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub struct SequenceStep {
     pub step: u32,
     /// The name of the tool.
     pub tool: String,
-    /// What the step is for.
+    /// The purpose of the step.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub purpose: String,
 }

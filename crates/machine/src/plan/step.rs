@@ -1,4 +1,4 @@
-//! The step of a plan that is being executed: the inputs of its calls, and what their results mean.
+//! The step in progress of a plan: creates the inputs of the step's calls and evaluates their results.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -125,7 +125,7 @@ impl StepInProgress {
         }
     }
 
-    /// Takes the results of the calls that `next_inputs` asked for, in the same order.
+    /// Applies the results of the calls whose inputs `next_inputs` returned, in the same order.
     pub(super) fn apply(&mut self, step: &PlannedStep, results: &[CallResult<'_>], cx: &PlanScope<'_>) -> AfterCalls {
         let executed = |result: &CallResult<'_>| !is_invalid_input(result.envelope.error.as_ref());
         self.wrote |= results.iter().any(|result| result.writes && executed(result));
@@ -205,7 +205,7 @@ impl StepInProgress {
         Ok(true)
     }
 
-    /// The result of the step, as expressions of later steps read it.
+    /// Returns the result of the step, in the form that expressions of later steps read.
     pub(super) fn into_result(self, status: &str) -> Value {
         let items = match (&self.work, self.output.is_array()) {
             (Work::Single, true) => self.output.clone(),
@@ -219,6 +219,12 @@ impl StepInProgress {
 /// Whether an error says that the input of a call was wrong, so that nothing was executed.
 pub(super) fn is_invalid_input(error: Option<&ToolError>) -> bool {
     error.is_some_and(|error| error.code == ErrorCode::ValidationError)
+}
+
+/// Returns the reason of an error in the plan itself; `None` for an error of a call.
+pub(crate) fn plan_error_reason(error: &ToolError) -> Option<&'static str> {
+    let reason = error.details.as_ref()?.get("reason")?.as_str()?;
+    [INVALID_PLAN, MAX_ITEMS_EXCEEDED].into_iter().find(|known| *known == reason)
 }
 
 fn merged(input: &Value, changes: Map<String, Value>) -> Value {

@@ -1,4 +1,4 @@
-//! The agent loop from the first model call to the answer, and every way it can end.
+//! The agent loop from the first model call to the answer, and every way in which the loop can end.
 
 use serde_json::json;
 use toolwright_machine::RunStatus;

@@ -20,7 +20,7 @@ fn save(outcome: WriteOutcome) -> (String, WriteOutcome, Option<String>) {
     ("save".into(), outcome, None)
 }
 
-/// A run with the running writes `tools`, whose intents are recorded.
+/// A run in which one call to each of `tools` is running. The intents of the calls are recorded.
 fn started(policy: Policy, tools: &[&str], change: impl Fn(&mut CallFacts)) -> (Harness, Vec<CallToRun>) {
     let mut harness = Harness::new(RunSpec { policy, approval_wait_ms: Some(1000), ..spec() });
     let requested = tools.iter().enumerate().map(|(n, tool)| call(&n.to_string(), tool, json!({ "n": n }))).collect();

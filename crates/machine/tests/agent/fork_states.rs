@@ -1,4 +1,4 @@
-//! Tests after which entries a run can be forked.
+//! Tests of the fork state: whether a run can be forked after an entry.
 
 use proptest::prelude::*;
 use toolwright_machine::AgentRun;

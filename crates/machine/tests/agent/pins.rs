@@ -1,4 +1,4 @@
-//! Pins resolve to the selected call, even if calls failed, are missing or were refused.
+//! Which call a pin selects, also if calls failed, were refused or do not exist.
 
 use serde_json::{Value, json};
 use toolwright_machine::{AgentOutputs, PinError, resolve_pins};
@@ -45,7 +45,7 @@ fn pin_strategy_determines_which_call_of_the_tool_is_selected() {
 }
 
 #[test]
-fn on_missing_setting_decides_the_value_of_a_pin_without_a_matching_call() {
+fn value_of_a_pin_without_a_matching_call_depends_on_the_on_missing_setting() {
     let empty = AgentOutputs::default();
     let pin = |tool: &str, on: &str| json!({ "name": "p", "selector": { "tool": tool }, "on_missing": on });
     assert_eq!(resolve(pin("search", "null"), &empty), Ok(json!(null)));

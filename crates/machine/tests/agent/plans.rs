@@ -10,7 +10,7 @@ use toolwright_types::{ErrorCode, Message, ModelReply, ResponseFormat, ToolError
 
 use crate::harness::{Harness, call, calls, facts, prepare, spec, text};
 
-/// The sequence of the tests: `search`, then `save`.
+/// Returns the spec of a run whose plan has the sequence `search`, `save`. `change` adjusts the plan spec.
 fn planned(change: impl FnOnce(&mut PlanSpec)) -> RunSpec {
     let step = |step, tool: &str| SequenceStep { step, tool: tool.into(), purpose: String::new() };
     let mut plan = PlanSpec {
@@ -149,7 +149,7 @@ fn list_with_too_many_items_fails_before_any_item_is_processed() {
     let mut harness = Harness::new(planned(|plan| plan.max_items = 1));
     harness.reply(plan(find_and_save()));
     harness.run_calls(&[json!({ "q": "acme" })], vec![Ok(json!({ "deals": [{ "id": 1 }, { "id": 2 }] }))]);
-    assert_eq!(harness.ending().reason.as_deref(), Some("POLICY_DENIED"));
+    assert_eq!(harness.ending().reason.as_deref(), Some("MAX_ITEMS_EXCEEDED"));
     assert!(harness.ending().message.as_deref().unwrap().contains("`safetyLimits.maxItems` is 1"));
     assert_eq!(harness.outputs().tool_order.len(), 1);
 }
@@ -227,7 +227,7 @@ fn refused_parameters_are_corrected_without_repeating_earlier_steps() {
 }
 
 #[test]
-fn reference_to_a_missing_field_does_not_call_the_tool_with_null() {
+fn call_is_not_made_if_a_parameter_refers_to_a_missing_field() {
     let mut harness = start();
     harness.reply(plan(json!([
         { "step": 1, "parameters": {} },
@@ -263,7 +263,7 @@ fn given_plan_is_executed_without_a_model() {
 }
 
 #[test]
-fn plan_runs_only_after_a_person_approved_it_and_edits_apply() {
+fn plan_is_executed_only_after_approval_and_with_the_edits_of_the_approver() {
     let approvable = || {
         let mut harness = Harness::new(planned(|plan| plan.requires_approval = true));
         harness.reply(plan(json!([{ "step": 2, "parameters": { "id": 1 } }])));
@@ -280,7 +280,7 @@ fn plan_runs_only_after_a_person_approved_it_and_edits_apply() {
     let mut spec = planned(|plan| plan.requires_approval = true);
     spec.policy.enabled_tools.insert(APPROVE_PLAN_TOOL.into());
     let mut harness = approvable();
-    // The policy of this run does not allow the tool, so the plan is not executed either.
+    // `spec` is not used here: the policy of this run does not allow the approval tool, so the plan is rejected.
     assert_eq!(harness.ending().reason.as_deref(), Some("approval_denied"));
 
     let mut allowed = Harness::new(spec);
@@ -309,7 +309,7 @@ fn plan_runs_only_after_a_person_approved_it_and_edits_apply() {
 }
 
 #[test]
-fn saved_planned_run_continues_like_the_original() {
+fn planned_run_can_be_saved_and_restored_at_every_stage() {
     let mut harness = start();
     let reload = |harness: &mut Harness| {
         let restored = AgentRun::restore(&harness.run.save()).unwrap();

@@ -39,6 +39,21 @@ proptest! {
     }
 
     #[test]
+    fn cost_and_tokens_of_a_run_are_the_sums_of_its_model_calls_and_tool_calls(script in scripts()) {
+        let (driver, _) = ScriptedDriver::new(&script, false).run_to_end();
+        let (usage, outputs) = (driver.run.resource_usage(), driver.run.outputs());
+        let model_calls = driver.run.model_calls();
+        let costs = model_calls.iter().filter_map(|call| call.cost_usd);
+        let costs = costs.chain(outputs.in_order().filter_map(|envelope| envelope.metadata.cost_usd));
+        let (count, total) = costs.fold((0.0, 0.0), |(count, total), cost| (count + 1.0, total + cost));
+        // Each addition rounds to a billionth of a dollar.
+        prop_assert!((usage.cost_usd - total).abs() <= 1e-9 * count, "{} != {total}", usage.cost_usd);
+        let tokens: u64 = model_calls.iter().map(|call| call.usage.total()).sum();
+        let child_tokens = outputs.in_order().filter_map(|envelope| envelope.metadata.child_run.as_ref());
+        prop_assert_eq!(usage.usage.total(), tokens + child_tokens.map(|child| child.usage.total()).sum::<u64>());
+    }
+
+    #[test]
     fn tool_messages_follow_call_order(script in scripts()) {
         let (driver, _) = ScriptedDriver::new(&script, false).run_to_end();
         let mut messages = driver.run.messages().iter().peekable();

@@ -78,7 +78,7 @@ fn tool_call_in_an_agent_response_has_the_published_fields() {
 }
 
 #[test]
-fn call_that_failed_has_status_error_and_call_that_was_never_attempted_is_skipped_or_denied() {
+fn call_denied_before_its_first_attempt_is_skipped_or_permission_denied_and_other_failed_calls_are_errors() {
     let status = |code, reason: &str, attempt| {
         let mut envelope = envelope("t", "1", json!({}), Err(ToolError::new(code, "m").reason(reason)));
         envelope.metadata.attempt = attempt;
@@ -89,7 +89,10 @@ fn call_that_failed_has_status_error_and_call_that_was_never_attempted_is_skippe
     assert_eq!(status(ErrorCode::PolicyDenied, "content_filter", 1), InvocationStatus::Error);
     assert_eq!(status(ErrorCode::ValidationError, "input_schema", 0), InvocationStatus::Error);
     assert_eq!(status(ErrorCode::Unknown, "outcome_unknown", 1), InvocationStatus::Error);
+}
 
+#[test]
+fn call_cancelled_before_its_start_is_skipped_and_started_call_is_an_error() {
     let mut harness = Harness::new(spec());
     harness.request_calls(vec![call("a", "save", json!(1)), call("b", "pay", json!(2))]);
     harness.apply(EventKind::Cancelled { message: None });

@@ -26,7 +26,7 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 /// The error of a request to an MCP server.
 pub(super) type PostError = StreamableHttpError<reqwest::Error>;
 
-/// A `reqwest` client whose answers are within the budget for foreign data.
+/// A `reqwest` client that rejects answers above the budget for foreign data.
 #[derive(Clone)]
 pub(crate) struct BoundedHttpClient(pub reqwest::Client);
 
@@ -256,7 +256,7 @@ fn bounded_events(events: BoxStream<'static, Result<Sse, SseError>>) -> BoxStrea
 /// Limits the bytes of each event of a stream.
 struct EventLimit {
     max_bytes: usize,
-    /// The bytes since the last empty line, which ends an event.
+    /// The number of bytes since the last empty line. An empty line ends an event.
     bytes: usize,
     line_is_empty: bool,
 }

@@ -80,8 +80,8 @@ pub(super) async fn call_tool(
     in_flight.id = None;
     match response? {
         ServerResult::CallToolResult(result) => Ok(result),
-        // Repeat the request and decline the inputs. If the server requests input again, rmcp passes the request to
-        // `PeerHandler`, which declines it.
+        // Repeat the request and decline the requested inputs. If the server requests input again, rmcp passes the
+        // request to `PeerHandler`, which declines it.
         ServerResult::InputRequiredResult(input_required) => {
             request.input_responses = input_required.input_requests.map(decline_inputs).transpose()?;
             request.request_state = input_required.request_state;

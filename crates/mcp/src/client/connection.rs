@@ -202,7 +202,7 @@ fn not_reachable() -> ToolFailure {
     unreachable_server("the MCP server cannot be reached, or does not speak MCP", "connect")
 }
 
-/// Returns the failure of a connection. Its message does not contain the text of the library.
+/// Returns the failure of a connection. The message of the failure does not contain the error text of rmcp.
 pub(crate) fn connect_failure(error: ClientInitializeError, redactor: &Redactor) -> ToolFailure {
     tracing::warn!(error = redacted(&error, redactor), "connection to an MCP server failed");
     if error.is_authorization_required() {

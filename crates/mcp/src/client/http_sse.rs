@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_url_is_relative_to_the_event_stream_and_has_the_same_origin() {
+    fn endpoint_url_is_resolved_against_the_stream_url_and_must_have_the_same_origin() {
         let stream = Url::parse("https://mcp.example/v1/sse").unwrap();
         for (data, expected) in [
             ("/message?sessionId=1", Some("https://mcp.example/message?sessionId=1")),

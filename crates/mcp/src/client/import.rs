@@ -287,7 +287,7 @@ impl McpImports {
         Ok(())
     }
 
-    /// Imports new tools of a server and reports changed and missing ones. If there are no new tools, nothing is
+    /// Imports new tools of a server and reports changed and missing tools. If there are no new tools, nothing is
     /// written, because every write creates a revision and recompiles the catalog.
     async fn sync(&self, session: &Session, name: &str) -> Result<Discovery, McpImportError> {
         let provider = self.provider(session, name).await?;
@@ -313,7 +313,7 @@ impl McpImports {
         Ok(provider)
     }
 
-    /// Fetches a server's tools. This is done with a regular tool call whose tool definition is not stored.
+    /// Fetches a server's tools. Makes a regular tool call with a tool definition that is not stored.
     async fn fetch_tools(
         &self,
         session: &Session,

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn imported_names_change_only_where_a_ref_name_requires_it() {
+    fn characters_that_a_ref_name_does_not_permit_are_replaced_in_imported_names() {
         for (prefix, name, expected) in [
             ("", "get-sum", "get-sum"),
             ("", "files/read.all", "files/read.all"),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn if_names_become_equal_only_the_tool_with_the_unchanged_name_is_imported() {
+    fn tool_whose_converted_name_equals_another_name_is_skipped() {
         let tool = |name: &str| serde_json::from_value(json!({ "name": name, "fingerprint": "f" })).unwrap();
         let described = ["a/b", "a_b", "A_B", "ß"].map(tool).into();
         let (named, skipped) = assign_names("x/", described);

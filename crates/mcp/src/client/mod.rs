@@ -84,7 +84,7 @@ struct Inner {
     http: HttpClient,
     stdio: bool,
     command_user: Option<CommandUser>,
-    /// The process limits of realms and of principals.
+    /// Counts the running commands of each realm and of each principal.
     processes: (Shares, Shares),
     pool: ConnectionPool,
     /// Notified when a server reports that its tools changed.

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_content_becomes_payloads_and_invalid_base64_a_warning() {
+    fn binary_content_becomes_payloads_and_invalid_base64_causes_a_warning() {
         let content = json!([
             { "type": "image", "data": "AAEC", "mimeType": "image/png" },
             { "type": "audio", "data": "not base64!", "mimeType": "audio/wav" },

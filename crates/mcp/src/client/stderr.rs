@@ -4,7 +4,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 use toolwright_tools::executor::{Attempt, Redactor};
 
-/// The number of bytes of a line that are read. The rest of the line is dropped.
+/// The maximum number of bytes of a line that are read. Further bytes of the line are dropped.
 const MAX_LINE: usize = 16 << 10;
 /// The number of characters at the end of a shortened line that are not logged, because they may be the start of a
 /// secret.

@@ -131,7 +131,8 @@ mod tests {
 
     #[derive(Clone, Default)]
     struct Server {
-        /// Completes the request for the stream. `true` means that the server offers a stream.
+        /// The answer to the request for the stream, which the test sends. `true` means that the server offers a
+        /// stream.
         answer: Arc<Mutex<Option<oneshot::Receiver<bool>>>>,
     }
 

@@ -229,7 +229,7 @@ impl ProbeSession<'_> {
         }
     }
 
-    /// Returns the error of a server that requires other credentials.
+    /// Returns the error for a server that rejected a request of the probe for lack of valid credentials.
     fn credentials_error(&self) -> ProbeError {
         if self.probe.token.is_some() { ProbeError::Rejected } else { ProbeError::LoginRequired }
     }

@@ -1,4 +1,4 @@
-//! Creates sample values for a JSON Schema, with which a probe can call a tool.
+//! Creates sample values for a JSON Schema. A probe calls tools with these values.
 
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Map, Value, json};

@@ -59,7 +59,8 @@ impl Server {
         loop {
             match snapshot.run.status() {
                 RunStatus::AwaitingApproval => {
-                    // An input that cannot be shown here can be read and approved over REST.
+                    // If the input of a call cannot be shown in the MCP client, a user can read and approve it over
+                    // REST.
                     let prompts = approval_prompts(&snapshot).ok().filter(|_| consent::supports_elicitation(cx));
                     let Some(prompts) = prompts else { return Ok(awaiting_approval_result(&snapshot).into()) };
                     if consent::is_stateless(cx) {

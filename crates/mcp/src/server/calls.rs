@@ -1,5 +1,5 @@
-//! Handles `tools/call` of a tool as a direct call. If the tool requires confirmation, the user is asked after the call
-//! is prepared and before it is executed.
+//! Handles `tools/call` of a tool as a direct call. If the tool requires confirmation, the user is asked for it after
+//! the call is prepared and before the call is executed.
 
 use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::RequestContext;

@@ -2,8 +2,8 @@
 //!
 //! A client with an MCP session is asked while its request is pending. A client of protocol revision 2026-07-28
 //! receives the question as the result of its request, and repeats the request with the decision and a token. The token
-//! is signed. It is valid only once, and only for the same call by the same principal. If the tool, its provider or a
-//! tool that it may call changes while the user decides, the decision is void.
+//! is signed. It is valid only once, and only for the same call by the same principal. If the tool, its provider or
+//! another tool that the tool may call changes while the user decides, the decision is void.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl ConsentTokens {
 
 /// A request for the user's consent.
 pub(super) struct ConsentRequest {
-    /// The text that the user is shown.
+    /// The text that the client shows to the user.
     message: Result<String, TooManyValues>,
     /// Identifies the call to which the decision applies.
     binding: String,
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answer_is_an_approval_only_if_accepted_with_decision_approve() {
+    fn answer_approves_the_call_only_if_its_action_is_accept_and_its_decision_is_approve() {
         let approve = json!({ "decision": "approve" });
         let denied = |reason: Option<&str>| ConsentDecision::Denied { reason: reason.map(str::to_owned) };
         for (answer, expected) in [

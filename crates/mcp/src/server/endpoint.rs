@@ -30,8 +30,8 @@ pub type McpResponse = Response<BoxBody<Bytes, Infallible>>;
 pub struct ServerOptions {
     /// The host names and origins to accept.
     pub host_policy: HostPolicy,
-    /// Whether the fixtures of the conformance suite are offered. They are then also offered to clients without an API
-    /// key.
+    /// Whether the fixtures of the conformance suite are offered. If so, they are also offered to clients without an
+    /// API key.
     pub fixtures: bool,
     /// The largest request body.
     pub max_body_bytes: usize,

@@ -1,8 +1,8 @@
 //! A fast path for `tools/call` of read-only tools, for clients that expect only the result and possibly progress
 //! notifications.
 //!
-//! For every request rmcp sets up tasks and channels for messages in both directions. A simple call does not need them,
-//! so it is answered here without rmcp. The fast path handles a request only if the request would pass every check of
+//! For every request, rmcp sets up tasks and channels for messages in both directions. A simple call needs neither, so
+//! it is answered here without rmcp. The fast path handles a request only if the request would pass every check of
 //! rmcp. All other requests are handled by rmcp.
 
 use std::collections::HashMap;
@@ -121,8 +121,8 @@ pub(super) fn parse(request: &Request<Bytes>, hosts: &[String]) -> Option<FastPa
     let Message { jsonrpc, id, method, params } = serde_json::from_slice(request.body()).ok()?;
     let Params { name, arguments, meta } = params;
     let fits = match session {
-        // Progress needs a response stream. In an MCP session the client may resume the stream after a disconnect, and
-        // only rmcp supports that.
+        // Progress needs a response stream. In an MCP session, the client may resume the stream after a disconnect, and
+        // only rmcp supports that. So a call with a progress token in a session is left to rmcp.
         Some(_) => meta.revision.is_none() && meta.progress.is_none(),
         None => {
             meta.revision.is_some_and(|declared| declared == revision)

@@ -22,7 +22,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(|kind| kind.starts_with(JSON))
 }
 
-/// Returns a precise JSON-RPC error if rmcp rejected a message without one.
+/// If rmcp rejected a message and did not return a JSON-RPC error, returns a precise JSON-RPC error.
 pub(super) fn replacement(answer: &McpResponse, body: &Bytes) -> Option<McpResponse> {
     if is_json(answer.headers()) {
         return None;

@@ -27,8 +27,8 @@ pub(super) struct ListWatcher {
     last_listing: Option<Arc<ToolListing>>,
     /// Whether the catalog changed before the first listing was read.
     changed_before_start: bool,
-    /// Whether the catalog has changed and the lists were not compared yet. It is a field, so that the information is
-    /// kept if the future of `next` is dropped.
+    /// Whether the catalog has changed and the lists were not compared yet. This is a field and not a variable of
+    /// `next`, so that the information is kept if the future of `next` is dropped.
     refresh_due: bool,
 }
 

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn call_response_contains_the_result_that_from_envelope_returns() {
+    fn call_response_has_the_same_result_as_the_function_from_envelope() {
         let envelope = |output: Value, error: Value, truncated: bool| -> ToolEnvelope {
             let envelope = json!({ "call_id": "call_a", "name": "t", "version": "1.0.0", "input": {}, "output": output,
                 "error": error, "t_start": "2026-01-01T00:00:00Z", "t_end": "2026-01-01T00:00:00Z", "cached": false,

@@ -44,7 +44,7 @@ impl SessionCounter {
         let live = self.sessions.sessions.read().await;
         let mut open = self.open();
         let own = open.entry(principal).or_default();
-        // The session manager does not report the end of a session, so the ended ones are removed here.
+        // The session manager does not report the end of a session, so ended sessions are removed here.
         own.ids.retain(|id| live.contains_key(id.as_str()));
         if own.ids.len() + own.opening >= self.per_principal {
             return Err(TooManySessions(self.per_principal));

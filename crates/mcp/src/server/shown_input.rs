@@ -1,8 +1,8 @@
 //! Shows the input of a call to the person who decides about it.
 //!
-//! Every key and every value is shown. Long texts are shortened, each with the number of characters that are left out,
-//! so a long text cannot hide another field. If an input has too many values, the server
-//! does not show it and does not request a confirmation: a person must not confirm an input that is not visible.
+//! Every key and every value is shown. A long text is shortened and followed by the number of omitted characters, so it
+//! cannot hide another field. If an input has too many values, the server does not show it and does not request a
+//! confirmation: a person must not confirm an input that is not visible.
 
 use std::fmt::Write;
 
@@ -60,7 +60,7 @@ fn write_value(out: &mut String, value: &Value) {
             out.push('}');
         }
         Value::String(text) => write_text(out, text),
-        // A number can have any number of digits.
+        // A number can have many digits, so it is shortened too.
         Value::Number(number) => write_shortened(out, &number.to_string(), |text| text.to_owned()),
         Value::Null | Value::Bool(_) => out.push_str(&value.to_string()),
     }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_shown_even_if_other_texts_are_shortened() {
+    fn every_key_is_shown_and_long_texts_are_shortened() {
         let long = "x".repeat(5000);
         let input = json!({ "a": long, "b": { "c": [long, 1] }, (long.as_str()): true, "z": "delete everything" });
         let shown = shown_input(&input).unwrap();

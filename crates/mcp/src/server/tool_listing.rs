@@ -73,7 +73,7 @@ struct ListingDigest {
     prompts: Option<u64>,
 }
 
-/// The tool or agent with a listed name.
+/// The tool or agent that a listed name stands for.
 #[derive(Clone)]
 pub(super) struct Callable {
     pub tool: Arc<CompiledTool>,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn no_tool_is_missed_when_tools_are_removed_between_pages() {
+    fn next_page_starts_at_the_next_tool_even_if_earlier_tools_were_removed() {
         let (_, next) = tool_listing(0..2 * PAGE_SIZE).page(None).unwrap();
         // Two tools of the first page were removed, one of them the last tool of the page.
         let later = tool_listing((0..2 * PAGE_SIZE).filter(|n| *n != 3 && *n != PAGE_SIZE - 1));

@@ -53,7 +53,8 @@ pub(super) fn build_options(target: &Target, request: &ModelRequest) -> Result<C
         options.reasoning_effort = Some(ReasoningEffort::Budget(0));
     }
     if target.protocol == Protocol::Responses && captures_reasoning(target) {
-        // Turns off summaries, which require a verified organization. Encrypted reasoning does not require one.
+        // Turns off summaries, which require a verified organization. Encrypted reasoning does not require a verified
+        // organization.
         body.insert("reasoning".into(), json!({ "summary": null }));
     }
     merge(&mut body, parameters.other);

@@ -49,7 +49,7 @@ pub(super) fn build_request(target: &Target, request: &ModelRequest) -> ChatRequ
     }
     if let (Protocol::Anthropic, Some(last)) = (target.protocol, chat.messages.last_mut()) {
         // Marks the conversation as cacheable, because the next request starts with the same messages. The other
-        // providers detect such prefixes without a mark.
+        // providers detect a repeated start of the conversation without a mark.
         last.options = Some(CacheControl::Ephemeral.into());
     }
     if !request.tools.is_empty() {

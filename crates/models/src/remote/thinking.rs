@@ -37,7 +37,8 @@ pub(super) fn leading_parts(target: &Target, blocks: &[Value]) -> Vec<ContentPar
     blocks.iter().filter_map(part).collect()
 }
 
-/// Returns the signatures of the call at `index`.
+/// Returns the thought signatures that Gemini attached to the tool call at `index`. `None` for other protocols, or if
+/// the call has none.
 pub(super) fn call_signatures(target: &Target, blocks: &[Value], index: usize) -> Option<Vec<String>> {
     let belongs_to_call = |block: &&Value| block.get("call").and_then(Value::as_u64) == u64::try_from(index).ok();
     let signatures = blocks.iter().filter(belongs_to_call).filter_map(|block| block.get("signature")?.as_str());

@@ -83,10 +83,106 @@ fn script_in_the_request_replaces_the_script_of_the_model() {
     assert_eq!(complete(&model(), &request).unwrap_err().kind, ErrorKind::InvalidRequest);
 }
 
+fn scripted(script: Value) -> ScriptedModel {
+    ScriptedModel::new(Script::from_value(script).unwrap())
+}
+
+/// The reply to messages with the format that the reply must have.
+fn reply_in(model: &ScriptedModel, messages: Value, format: Value) -> String {
+    let mut request = request(messages);
+    request.response_format = serde_json::from_value(format).unwrap();
+    complete(model, &request).unwrap().content
+}
+
+#[test]
+fn groups_of_a_pattern_in_a_user_message_are_placeholders() {
+    let model = scripted(json!({
+        "rules": [{
+            "when": {"match": r"move all (?<company>[\w ]+) deals to (?<stage>[\w -]+)(?<rest>!)?"},
+            "reply": {"text": "{{company}} -> {{stage}} = {{stage:compact}}{{rest}} {{other}}"},
+        }],
+        "otherwise": {"text": "no match"},
+    }));
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let reply = |messages: Value| complete(&model, &request(messages)).unwrap().content;
+    let expected = "Acme Corp -> Bought-In Now = boughtinnow {{other}}";
+    assert_eq!(reply(json!([user("please MOVE all Acme Corp deals to Bought-In Now")])), expected);
+    assert_eq!(reply(json!([user("hello")])), "no match");
+    // The latest user message that matches is used, so later messages do not hide the task.
+    let (old, task) = (user("move all Old deals to x"), user("move all New deals to y"));
+    assert_eq!(reply(json!([old, task, user("continue")])), "New -> y = y {{other}}");
+    // A value is inserted as it is.
+    assert_eq!(reply(json!([user("move all a deals to user")])), "a -> user = user {{other}}");
+}
+
+#[test]
+fn rule_can_require_a_property_of_the_response_schema() {
+    let model = scripted(json!({
+        "rules": [{"when": {"wants": "steps"}, "reply": {"text": "a plan"}}],
+        "otherwise": {"text": "no plan"},
+    }));
+    let schema = |property: &str| json!({"structured": {"type": "object", "properties": {property: {}}}});
+    assert_eq!(reply_in(&model, json!([]), schema("steps")), "a plan");
+    for format in [schema("summary"), json!("text"), json!("json")] {
+        assert_eq!(reply_in(&model, json!([]), format), "no plan");
+    }
+}
+
+#[test]
+fn pointers_read_data_of_the_user_message_and_all_results_since_it() {
+    let model = scripted(json!({"otherwise": {"text":
+        "{{user/0/tool}} {{results/0/n}} {{results/1}} {{results/1/n}} {{results/7/n}} {{results/1/n|results/0/n}} {{x|y}}"}}));
+    let result = |content: &str| json!({"role": "tool", "id": "c", "name": "t", "content": content, "is_error": false});
+    let data = "The results:\n<data name=\"results\">\n[{\"tool\":\"<b>\"}]\n</data>\nUse them.";
+    let messages = json!([
+        {"role": "user", "content": "first"}, result(r#"{"n": 9}"#),
+        {"role": "user", "content": data}, result(r#"{"n": 1}"#), result("text"),
+    ]);
+    assert_eq!(complete(&model, &request(messages)).unwrap().content, "<b> 1 text ? ? 1 {{x|y}}");
+    let message = json!([{"role": "user", "content": r#"[{"tool": "whole message"}]"#}]);
+    let whole = complete(&model, &request(message)).unwrap().content;
+    assert!(whole.starts_with("whole message ? ?"), "{whole}");
+}
+
+#[test]
+fn json_reply_escapes_texts_and_keeps_the_types_of_values() {
+    let reply = json!({"json": {
+        "count": "{{user/count}}", "list": "{{user/list}}", "text": "{{user/count}} of {{user/name}}", "both": "{{user/count}}{{user/name}}",
+    }});
+    let model = scripted(json!({"otherwise": reply}));
+    let user = json!({"count": 3, "list": [1, 2], "name": "\"Acme\""}).to_string();
+    let content = complete(&model, &request(json!([{"role": "user", "content": user}]))).unwrap().content;
+    let expected = json!({"count": 3, "list": [1, 2], "text": "3 of \"Acme\"", "both": "3\"Acme\""});
+    assert_eq!(serde_json::from_str::<Value>(&content).unwrap(), expected);
+}
+
+#[test]
+fn scripts_can_be_combined_and_earlier_rules_take_precedence() {
+    let script = |user: &str, text: &str, otherwise: Value| {
+        let rule = json!({"when": {"user": user}, "reply": {"text": text}});
+        Script::from_value(json!({"rules": [rule], "otherwise": otherwise})).unwrap()
+    };
+    let first = script("a", "first", json!({"text": "of first"}));
+    let model = ScriptedModel::new(first.clone().followed_by(script("", "second", Value::Null)));
+    let reply = |model: &ScriptedModel, text: &str| {
+        complete(model, &request(json!([{"role": "user", "content": text}]))).unwrap().content
+    };
+    assert_eq!((reply(&model, "a").as_str(), reply(&model, "b").as_str()), ("first", "second"));
+    let model = ScriptedModel::new(first.clone().followed_by(script("x", "second", Value::Null)));
+    assert_eq!(reply(&model, "b"), "of first");
+    let model = ScriptedModel::new(first.followed_by(script("x", "second", json!({"text": "of second"}))));
+    assert_eq!(reply(&model, "b"), "of second");
+}
+
 #[test]
 fn invalid_scripts_are_rejected() {
     for text in [
         "[]",
+        r#"{"rules": [{"when": {"match": "("}, "reply": {}}]}"#,
+        r#"{"rules": [{"when": {"match": "(?<user>x)"}, "reply": {}}]}"#,
+        r#"{"rules": [{"when": {"match": "(x{1000}){1000}"}, "reply": {}}]}"#,
+        r#"{"rules": [{"reply": {"text": "a", "json": {}}}]}"#,
+        r#"{"otherwise": {"text": "a", "json": {}}}"#,
         r#"{"rules": [{}]}"#,
         r#"{"rules": [{"when": {"who": "x"}, "reply": {}}]}"#,
         r#"{"rules": [{"reply": {}, "error": {"kind": "auth"}}]}"#,

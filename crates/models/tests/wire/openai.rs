@@ -157,7 +157,7 @@ async fn reasoning_is_kept_only_for_providers_that_require_it() {
 }
 
 #[tokio::test]
-async fn effort_suffix_of_the_model_name_is_kept() {
+async fn model_name_that_ends_in_an_effort_level_is_sent_unchanged() {
     for (provider, model) in [("mistral", "mistral-medium"), ("openai", "qwen-max"), ("openai", "max")] {
         let stream = [chunk(json!({"content": "Hi"})), finish("stop"), DONE.to_owned()].concat();
         let (_, _, server) = complete(provider, model, MockResponse::stream(stream), &user_request("hi")).await;

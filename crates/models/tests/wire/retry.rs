@@ -99,7 +99,7 @@ async fn permanent_errors_are_not_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_is_restarted_only_after_attempts_with_output() {
+async fn sink_is_restarted_only_if_the_failed_attempt_had_output() {
     let model = FailingModel::new([(Some("hel"), ErrorKind::Network), NETWORK, (Some("he"), ErrorKind::Timeout)]);
     let (reply, sink) = complete(&RetryingModel::new(model, RetryPolicy::default())).await;
     assert_eq!(reply.unwrap().content, "hello");

@@ -36,7 +36,7 @@ proptest! {
         prop_assert_eq!(format(&text).unwrap(), text);
     }
 
-    /// Interpreting an agent without unknown properties returns the compiled agent.
+    /// Interpreting an agent without unknown properties returns the same definition as compiling the agent.
     #[test]
     fn interpret_returns_the_same_agent_as_compile(agent in generate::agents(), tools in proptest::collection::vec(generate::tools(), 0..3)) {
         let mut pattern = write_agent(&agent);

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-/// Breaks every cycle. Returns whether there was one.
+/// Breaks every cycle. Returns whether there was a cycle.
 pub(super) fn break_cycles(definitions: &mut Map<String, Value>) -> bool {
     let mut cyclic = HashSet::new();
     {

@@ -60,7 +60,7 @@ impl Direction {
             Direction::Input => 256 << 10,
             Direction::Output => 32 << 10,
             // The schema of an entity type may have 256 KiB of JSON. The size that is compared here is only an estimate
-            // and may be too low, so the limit is half of that.
+            // and may be too low, so the limit is 128 KiB.
             Direction::Both => 128 << 10,
         }
     }
@@ -139,7 +139,7 @@ impl<'d> Converter<'d> {
     }
 
     /// Converts a schema at a nesting depth. `hidden` contains the properties of the same object that are hidden in
-    /// this direction, including those that other `allOf` parts declare. No part may require them.
+    /// this direction, including those that other `allOf` parts declare. No part may require a hidden property.
     fn convert_schema(
         &mut self,
         schema: &'d Value,

@@ -27,7 +27,7 @@ pub(super) enum Container {
     Element(String),
 }
 
-/// How the items of a list become SQL values. The list is bound as one parameter with JSON text.
+/// The SQL that converts the items of a list to SQL values. The whole list is one parameter: the text of a JSON array.
 pub(super) struct ItemCast {
     sqlite: &'static str,
     postgres: &'static str,
@@ -233,8 +233,8 @@ impl<'l> Builder<'l> {
         parts
     }
 
-    /// Compares texts case-sensitively. For an indexed field, a comparison of the lower-case texts is added, because it
-    /// can use the index.
+    /// Compares texts case-sensitively. For an indexed field, adds a comparison of the lower-case texts, because only
+    /// this comparison can use the index.
     fn exact(&mut self, exact: &[String], scalar: &Scalar, kind: Option<IndexKind>) -> Option<String> {
         let text = self.is_in(exact, &scalar.text(self.dialect), TEXT)?;
         if kind != Some(IndexKind::Text) {

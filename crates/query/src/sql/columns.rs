@@ -16,7 +16,8 @@ pub(super) const ID: &str = "id";
 
 /// The maximum length of a name, in bytes. Postgres allows 63 bytes, and SQLite has no limit.
 const MAX_IDENTIFIER: usize = 255;
-/// The number of fields that one function call adds to an object. Postgres accepts 100 arguments, SQLite 127.
+/// The maximum number of fields that one function call adds to an object. Each field takes two arguments. Postgres
+/// accepts 100 arguments, SQLite 127.
 const FIELDS_PER_CALL: usize = 48;
 
 /// The type of a column.
@@ -107,13 +108,13 @@ impl TableColumn {
         Fragment { sql: self.column.clone(), params: Vec::new() }
     }
 
-    /// Returns the same column as the field `id` of the record, converted to text.
+    /// Returns a copy of the column that maps to the field `id` of the record. Its value is converted to text.
     pub(super) fn as_id(&self) -> Self {
         Self { field: ID.to_owned(), as_text: true, ..self.clone() }
     }
 
-    /// Returns the same column as a reference to other records. Its value is converted to text, because ids of records
-    /// are texts.
+    /// Returns the column for a field that refers to other records. Its value is converted to text, because ids of
+    /// records are texts.
     pub fn as_reference(self) -> Self {
         let as_text = !matches!(self.column_type, ColumnType::Json | ColumnType::Composite);
         Self { as_text, ..self }

@@ -15,7 +15,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// The SQL expressions for the value of a searchable field. The path is part of the SQL text and not a parameter,
-    /// because the database uses an index only if the expressions are equal.
+    /// because the database uses an index only if the condition contains the expression of the index.
     pub(super) fn searchable(self, record: &str, searchable: &SearchableField) -> Scalar {
         let names: Vec<&str> = searchable.field.segments().collect();
         match self {

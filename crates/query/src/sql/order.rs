@@ -81,8 +81,8 @@ impl Expressions {
                 (Scalar { json_type, value: format!("json_extract({record}, {path})") }, rank)
             }
             Dialect::Postgres => {
-                // In strict mode, a path that leads through an array has no value. The last argument suppresses the
-                // error for this case.
+                // In strict mode, a path that leads through an array is an error. The last argument (`silent`) turns
+                // this error into NULL, so the field has no value.
                 let value = format!("jsonb_path_query_first({record}, {path}::jsonpath, '{{}}', true)");
                 let json_type = format!("jsonb_typeof({value})");
                 let rank = format!(
@@ -100,7 +100,8 @@ impl Expressions {
         [self.rank, self.number, self.text].into_iter()
     }
 
-    /// Returns two conditions: for the rows after the value, and for the rows with an equal value.
+    /// Returns two conditions: one for the rows that come after `value` in the sort order, and one for the rows whose
+    /// value equals `value`.
     fn compare_with(&self, value: &SortValue, descending: bool, builder: &mut Builder<'_>) -> (String, String) {
         let operator = if descending { "<" } else { ">" };
         let rank = builder.bind(Param::Integer(value.rank()));

@@ -1,10 +1,10 @@
-//! Prefilters: additional conditions on the columns of an existing table that can use its indexes.
+//! Prefilters: additional conditions on the columns of an existing table. A prefilter can use the indexes of the table.
 //!
 //! A condition on the JSON of a row cannot use an index. If every matching row also satisfies a condition on the plain
 //! column, that condition is added as a prefilter. It makes the statement faster and does not change its result.
 //!
 //! By default, texts are compared case-insensitively, and such a comparison cannot use an ordinary index.
-//! Case-sensitive comparisons (`~cs`, lists, ids) can.
+//! Case-sensitive comparisons (`~cs`, lists, ids) can use an ordinary index.
 
 use super::builder::{Builder, INTEGER, NUMBER, TEXT, UUID, join_conditions};
 use super::columns::{ColumnType, TableColumn};
@@ -23,8 +23,8 @@ const MAX_TIMESTAMPS: usize = 16;
 const NEVER: &str = "(1 = 0)";
 
 impl Builder<'_> {
-    /// Returns a condition on the column that is true for every row that passes the test. Returns `None` if no such
-    /// condition can use an index.
+    /// Returns a condition on the column. Every row that passes the test also satisfies the condition. Returns `None`
+    /// if no such condition can use an index.
     pub(super) fn prefilter(&mut self, column: &TableColumn, value_test: &ValueTest) -> Option<String> {
         match value_test {
             ValueTest::In(values) => self.prefilter_equal(column, values),
@@ -125,15 +125,15 @@ impl Builder<'_> {
                     if operator.starts_with('<') { ("<=", number.ceil()) } else { (">=", number.floor()) };
                 Some(format!("{} {operator} {}", column.column, self.bind(Param::Integer(to_integer(bound)))))
             }
-            // In JSON, NaN and infinity are texts. A comparison of texts could match them although the numeric prefilter
-            // excludes them. So such a comparison has no prefilter.
+            // In JSON, NaN and infinity are texts. A bound that can also be compared as a text could match these
+            // values, although a numeric prefilter would exclude them. Such a bound therefore gets no prefilter.
             (ColumnType::Double, Dialect::Postgres) if bound.text.is_none() => {
                 let number = self.bind(Param::Real(bound.number?));
                 Some(format!("{} {operator} {number}", column.column))
             }
             (ColumnType::Decimal, Dialect::Postgres) if bound.text.is_none() => {
-                // Only decimals with at most 15 digits are numbers in JSON. Comparing such a decimal with the shortest
-                // text of a double gives the same result as comparing two doubles.
+                // Only decimals with at most 15 digits are numbers in JSON. For these decimals, a `numeric` comparison
+                // with the shortest decimal text of the bound gives the same result as a comparison of doubles.
                 let number = self.bind_text(bound.number?.to_string());
                 Some(format!("{} {operator} {number}::numeric", column.column))
             }

@@ -13,9 +13,9 @@ pub(super) enum Token<'s> {
     /// A date with a time. It is the only unquoted value that may contain colons.
     DateTime(&'s str),
     Quoted(Cow<'s, str>),
-    /// `#42`, without `#`.
+    /// The text of an integer such as `#42`, without `#`.
     Integer(&'s str),
-    /// `##19.99`, without `##`.
+    /// The text of a decimal such as `##19.99`, without `##`.
     Decimal(&'s str),
     Variable(&'s str),
     Punct(&'static str),
@@ -194,7 +194,7 @@ pub(super) fn is_bare_word(text: &str) -> bool {
     text.starts_with(is_bare) && word_length(text) == text.len()
 }
 
-/// The length of a bare word. A bare word may contain spaces and a single `&` between its characters.
+/// The length of the bare word at the start of `text`. A bare word may contain spaces and `&`, but not `&&`.
 fn word_length(text: &str) -> usize {
     let mut length = bare_length(text);
     loop {

@@ -16,7 +16,7 @@ use crate::{ParseError, Position};
 pub const MAX_LENGTH: usize = 64 * 1024;
 
 /// The maximum nesting of groups, negations and element matches. Parsing, printing and matching are recursive, so the
-/// limit protects the stack. SQLite also rejects statements that are nested much deeper.
+/// limit protects the stack. SQLite also rejects statements that are nested much deeper than this limit.
 pub const MAX_NESTING: u16 = 32;
 
 /// The maximum nesting of element matches `field:{…}`. They are the most expensive conditions for SQLite.

@@ -24,7 +24,7 @@ pub(crate) fn parse(source: &str) -> Result<Condition, SyntaxError> {
 }
 
 impl Projection {
-    /// Parses `+a, -b.c`, optionally in brackets. A name without a sign is included.
+    /// Parses a projection such as `+a, -b.c`, optionally in brackets. A field without a sign is included.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
         projection(source).map_err(|error| error.locate(source))
     }

@@ -168,8 +168,8 @@ impl Tables {
         texts.iter().map(|text| serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))).collect()
     }
 
-    /// Compares the rows that SQL finds with the records that match in memory, with each of the first `count` columns
-    /// of `keys` as the key column.
+    /// Compares the rows that SQL finds to the records that match in memory. Repeats the comparison for each of the
+    /// first `count` columns of `keys` as the key column.
     async fn agree(&mut self, queries: &[String], count: usize) -> Result<(), TestCaseError> {
         let (variables, edges) = (variables(), edges());
         for dialect in BOTH {

@@ -54,8 +54,8 @@ impl Databases {
         self.listed(condition, &Fragment { sql: "id".into(), params: vec![] }, dialect).await
     }
 
-    /// Returns the ids in order. The placeholders of `condition` start at 1, and the placeholders of `order` follow
-    /// them.
+    /// Returns the ids of the records that satisfy `condition`, sorted by `order`. The placeholders of `condition`
+    /// start at 1, and the placeholders of `order` follow them.
     pub(crate) async fn listed(&mut self, condition: &Fragment, order: &Fragment, dialect: Dialect) -> Vec<String> {
         let statement = format!("SELECT id FROM records AS r WHERE {} ORDER BY {}", condition.sql, order.sql);
         let params: Vec<&Param> = condition.params.iter().chain(&order.params).collect();

@@ -36,7 +36,7 @@ fn values_in_the_documentation_parse() {
 }
 
 #[test]
-fn example_query_in_the_documentation_parses_and_example_error_matches() {
+fn documented_query_parses_and_documented_error_equals_the_actual_error() {
     let fenced: Vec<&str> = PAGE.split("```").skip(1).step_by(2).map(str::trim).collect();
     Query::parse(fenced[0]).unwrap();
     assert_eq!(Query::parse("status:[a]").unwrap_err().to_string(), fenced[1]);

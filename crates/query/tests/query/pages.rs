@@ -51,7 +51,7 @@ async fn agree(databases: &mut Databases, sort: &Sort, documents: &[Value]) -> R
 }
 
 #[test]
-fn joined_pages_of_both_databases_equal_the_list_sorted_in_memory() {
+fn concatenated_pages_of_each_database_equal_the_list_sorted_in_memory() {
     let runtime = Runtime::new().unwrap();
     let databases = RefCell::new(runtime.block_on(Databases::open()));
     let key = select(vec!["a", "-a", "b", "-b", "a.b", "-c.d", "a.0", "x&y:desc", "O'x", "id", "-id"]);

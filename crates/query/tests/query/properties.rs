@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn filter_all_matches_if_every_part_matches_and_filter_any_if_one_part_matches(left in queries(), right in queries(), document in documents()) {
+    fn conjunction_matches_if_every_part_matches_and_disjunction_if_any_part_matches(left in queries(), right in queries(), document in documents()) {
         let variables = variables();
         let bind = |source: &str| Query::parse(source).unwrap().bind(&BindContext::new(&variables)).unwrap();
         let (left, right) = (bind(&left), bind(&right));
@@ -96,7 +96,7 @@ fn is_part(part: &Value, whole: &Value) -> bool {
 }
 
 #[test]
-fn projection_includes_and_excludes_fields() {
+fn projection_keeps_included_fields_and_removes_excluded_fields() {
     let document = json!({"a": 1, "b": {"c": 2, "d": [{"e": 3, "f": 4}]}, "g": [1]});
     let cases = [
         ("+a", json!({"a": 1})),

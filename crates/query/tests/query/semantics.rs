@@ -1,11 +1,11 @@
-//! Semantics of each operator: tables of queries with the ids of the documents that they match.
+//! Tests the semantics of each operator. The tables list queries, each with the ids of the matching documents.
 
 use serde_json::{Map, Value, json};
 use toolwright_query::{BindContext, Direction, Edge, EdgeFilters, Field, Filter, Query};
 
 const OID: &str = "507f1f77bcf86cd799439011";
 
-/// Six orders with different edge cases.
+/// Six documents that represent orders, with different edge cases.
 fn orders() -> Vec<(&'static str, Value)> {
     let documents = json!([
         {
@@ -391,7 +391,7 @@ fn variable_matches_the_same_documents_as_its_value() {
 }
 
 #[test]
-fn has_edge_matches_the_records_that_the_supplied_edge_filter_selects() {
+fn has_edge_condition_matches_the_documents_that_the_given_edge_filter_matches() {
     check(&[
         ("hasEdge(owns, ORG-ACME)", "ae"),
         ("hasOutgoingEdge(owns, \"ORG-ACME\")", "ae"),

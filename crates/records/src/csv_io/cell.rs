@@ -35,7 +35,7 @@ impl Column {
         Self { field, cell_type }
     }
 
-    /// Parses a cell. An empty cell returns `None`.
+    /// Parses a cell. Returns `None` for an empty cell.
     pub(super) fn read(&self, cell: &str) -> Result<Option<Value>, String> {
         let wrong = |expected: &str| format!("`{}` must be {expected}, got `{}`", self.field, truncate(cell));
         if cell.is_empty() {
@@ -79,7 +79,7 @@ fn cell_type_for(schema: &Value) -> CellType {
     }
 }
 
-/// The cell type of a schema without `type`: text for an enumeration of strings, otherwise any.
+/// The cell type of a schema without `type`: `Text` for an enumeration of strings, otherwise `Any`.
 fn untyped(schema: &Value) -> CellType {
     let choices = schema.get("enum").and_then(Value::as_array);
     let texts = choices.is_some_and(|values| values.iter().all(|value| value.is_string() || value.is_null()));

@@ -59,9 +59,9 @@ pub struct FailedRow {
 /// A parsed row.
 struct Row {
     line: u64,
-    /// The record of the row. It is created if no stored record has its id.
+    /// The row as a record, which is created if no stored record has the same id.
     entity: IncomingRecord,
-    /// The values of the row. They are set in the stored record with the same id, if it exists.
+    /// The fields to set in the stored record that has the id of the row, and their values.
     cells: Vec<(Field, Value)>,
 }
 

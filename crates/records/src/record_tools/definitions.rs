@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn create_and_update_inputs_are_checked_against_the_schema_of_the_type() {
+    fn inputs_of_create_and_update_tools_are_checked_against_the_schema_of_the_type() {
         let tools = tool_definitions(&order(), &[]);
         let schema = |name: &str| {
             let tool = tools.iter().find(|tool| tool.ref_name.as_str() == name).unwrap();

@@ -1,5 +1,5 @@
-//! Builds the descriptions of generated tools that the model reads: the operation, the fields, the query syntax and two
-//! examples.
+//! Builds the descriptions of generated tools for the model. A description contains the operation, the fields, the
+//! query syntax and two examples.
 
 use serde_json::Value;
 use toolwright_types::{Operation, TypeDefinition};

@@ -1,4 +1,5 @@
-//! Built-in tools that access records of every type. The principal needs the permission for the type.
+//! Built-in tools that access records of every type. The principal needs the permission to access the type that a call
+//! names.
 
 use std::sync::{Arc, OnceLock};
 

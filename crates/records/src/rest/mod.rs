@@ -1,5 +1,5 @@
-//! Reads records from an API by calling tools: one tool lists the records, another may return a single record. The
-//! calls need the principal's permission to call these tools. The records of a list are filtered in memory.
+//! Reads records from an API by calling tools: one tool lists the records, and an optional second tool returns a single
+//! record. The calls need the principal's permission to call these tools. The records of a list are filtered in memory.
 
 mod listing;
 

@@ -1,8 +1,8 @@
 //! Reads and writes records that are rows of an external SQL table.
 //!
 //! The definition of a type names a secret, and the secret contains the URL of a database. The URL is looked up when
-//! records are accessed. Open connections are cached until they are idle for ten minutes, the columns of a table for
-//! one minute.
+//! records are accessed. Open connections are cached until they are idle for ten minutes. The columns of a table are
+//! cached for one minute.
 
 mod address;
 mod mapping;
@@ -56,7 +56,7 @@ struct Inner {
     access: DatabaseAccess,
     /// The open databases. Reading and writing use separate connections.
     databases: moka::future::Cache<(SecretIdentity, AccessMode), ExternalDatabase>,
-    /// The described tables, by secret, definition id and definition revision.
+    /// The tables and their columns, by secret, definition id and definition revision.
     tables: moka::future::Cache<(SecretIdentity, String, i64), Arc<ExternalTable>>,
 }
 
@@ -102,7 +102,7 @@ impl SqlTables {
         Self(Arc::new(Inner { store, access, databases, tables }))
     }
 
-    /// Opens the database whose URL is in a secret of the realm, for reading.
+    /// Opens a database for reading. The URL of the database is in a secret of the realm.
     pub async fn database(&self, realm: &RealmScope, secret: &str) -> Result<ExternalDatabase, DatabaseError> {
         let secret_identity = self.secret_identity(realm, secret).await?;
         self.open_database(realm, secret, secret_identity, AccessMode::Read).await
@@ -142,8 +142,8 @@ impl SqlTables {
         let address = address::check_permitted(address, &self.0.access).await.map_err(unusable)?;
         let unsupported = || unusable("this build has no Postgres support".to_owned());
         let database = ExternalDatabase::new(&address, mode).ok_or_else(unsupported)?;
-        // A concurrent request may have opened the same database first. Its connections are kept, because they may be
-        // in use.
+        // A concurrent request may have opened the same database first. The connections of that request are kept,
+        // because they may be in use.
         Ok(self.0.databases.entry((secret_identity, mode)).or_insert(database).await.into_value())
     }
 

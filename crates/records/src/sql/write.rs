@@ -78,7 +78,8 @@ fn new_row<'t>(
         values.push((&table.key, Value::from(id.as_str())));
     }
     for column in table.columns.iter().filter(|column| column.name != table.key.name && !column.computed) {
-        // A null is omitted if the column has a default, so that the database sets the default.
+        // A null is omitted if the column has a default, so that the database sets the default. Columns with bytes are
+        // read-only, so their nulls are omitted too.
         let omitted = |value: &&Value| value.is_null() && (column.has_default || column.bytes);
         if let Some(value) = record.get(&column.field).filter(|value| !omitted(value)) {
             values.push((column, column_value(column, value)?));

@@ -27,7 +27,7 @@ const VARIABLES: [(&str, AmazonS3ConfigKey); 13] = [
     ("AWS_CONTAINER_CREDENTIALS_FULL_URI", AmazonS3ConfigKey::ContainerCredentialsFullUri),
     ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", AmazonS3ConfigKey::ContainerAuthorizationTokenFile),
 ];
-/// The time limit of one request. The largest output, 64 MB, needs 2 MB/s.
+/// The time limit of one request. At 2 MB/s, the largest output (64 MB) is transferred within about this time.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit of a check.
@@ -47,7 +47,8 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Creates the client of a bucket without a connection. `variable` returns the value of an environment variable.
+    /// Creates the client of a bucket. Does not connect to the bucket. `variable` returns the value of an environment
+    /// variable.
     pub(super) fn new(
         bucket: &str,
         prefix: Path,

@@ -58,7 +58,7 @@ impl BlobStore {
         Ok(Self(Arc::new(storage)))
     }
 
-    /// Checks that the storage answers. A folder always does.
+    /// Checks that the storage answers. A folder needs no check.
     pub async fn check(&self) -> Result<(), Unavailable> {
         match &*self.0 {
             Storage::Folder(_) => Ok(()),
@@ -95,7 +95,8 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
-/// The maximum length of a media type. A hash and the encoded media type together are a file name of at most 255 bytes.
+/// The maximum length of a media type. A file name consists of a hash and the encoded media type, and must not exceed
+/// 255 bytes.
 const MAX_CONTENT_TYPE_BYTES: usize = 100;
 /// The maximum size of all images in one model request, in bytes.
 const SHOWN_BYTES: usize = 15_000_000;
@@ -181,9 +182,9 @@ impl ports::BlobStorage for BlobStore {
     }
 }
 
-/// Returns a media type that fits into a file name: without parameters if it is too long, and the general type if it is
-/// still too long. The payload belongs to a completed call, so it is stored even if its sender declares an unusual
-/// type.
+/// Returns a media type that fits into a file name. If the type is too long, its parameters are removed. If it is still
+/// too long, it is replaced by `application/octet-stream`. The payload belongs to a completed call, so it is stored
+/// even if its sender declares an unusual type.
 fn short_content_type(content_type: String) -> String {
     if content_type.len() <= MAX_CONTENT_TYPE_BYTES {
         return content_type;

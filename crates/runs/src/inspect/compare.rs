@@ -42,7 +42,7 @@ pub struct Divergence {
 
 /// Two entries with the same number.
 pub struct AlignedEntry {
-    /// The number of the entries.
+    /// The number that both entries have.
     pub n: u64,
     /// The kind and the time of the entry of the first run; `None` if its journal ends before this entry.
     pub one: Option<(String, Timestamp)>,

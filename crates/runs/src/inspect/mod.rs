@@ -1,5 +1,5 @@
 //! Reads parts of runs for people: pages of a journal, the state after an entry, trees of child runs, and the
-//! differences of two journals. Nothing here loads a whole journal into memory.
+//! differences between two journals. Nothing here loads a whole journal into memory.
 
 mod compare;
 mod page;

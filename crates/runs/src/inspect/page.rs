@@ -40,9 +40,10 @@ pub struct InspectedEntry {
 impl Runs {
     /// Returns one page of the journal of a run. One query reads the entries of the page and their neighbours.
     ///
-    /// Whether the run can be forked at an entry is stored with the next entry. For the last entry of a run that has
-    /// not ended, the entries after the last checkpoint are replayed. There are at most about fifty of them. Entries of
-    /// earlier builds and inline journals have no stored value, so their journal is replayed up to the page.
+    /// The fork state after an entry is stored with the next entry. For the last entry of a run that has not ended, the
+    /// entries after the last checkpoint are replayed. There are at most about fifty of them. Entries of earlier
+    /// builds, and journals that are stored as one text in the row of the run, have no stored fork state. In these
+    /// cases the whole journal up to the page is replayed.
     pub async fn journal_page(
         &self,
         session: &Session,

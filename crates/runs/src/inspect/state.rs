@@ -22,7 +22,7 @@ pub struct StateAt {
 }
 
 impl Runs {
-    /// Returns the state of a run after the entry `at`; without it, after the last entry.
+    /// Returns the state of a run after the entry `at`, or after the last entry if `at` is `None`.
     ///
     /// The state is a function of the entries. The time is proportional to the number of replayed entries. These are
     /// the entries between the checkpoint and `at`, or all entries up to `at` if there is no checkpoint before it. The

@@ -19,7 +19,7 @@ const MAX_LEVELS: usize = 16;
 pub struct RunTree {
     /// The run.
     pub root: RunNode,
-    /// Whether child runs are missing, because the tree has too many.
+    /// Whether child runs are missing, because the tree exceeds the maximum number of runs or levels.
     pub truncated: bool,
 }
 

@@ -78,7 +78,7 @@ pub(super) fn check(world: &World) -> BTreeMap<String, u64> {
     events
 }
 
-/// The differences between the projections of a run and its entries and writes.
+/// Compares the projections of a run with the entries and writes of the run, and returns the differences.
 fn wrong_projections(run: RunId, row: &Row, writes: &Writes) -> Vec<String> {
     let mut wrong = Vec::new();
     let decided = row.entries.iter().filter(|entry| entry.kind == "approval_decided").map(|entry| entry.n);

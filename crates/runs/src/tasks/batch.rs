@@ -20,8 +20,8 @@ use crate::ports::DriverHost;
 
 impl Stepper {
     /// Executes tasks of a run and applies their outcomes. Returns when no task is in progress any more, with the tasks
-    /// that follow. `invocation` identifies the request. The scheduler repeats the request until it gets a reply, so
-    /// other requests do not execute these tasks.
+    /// that follow. `invocation` identifies the request. The scheduler repeats the request until it gets a reply. So
+    /// other invocations can leave these tasks to this invocation.
     pub(crate) async fn execute(
         self: &Arc<Self>,
         host: &Arc<dyn DriverHost>,
@@ -58,7 +58,7 @@ struct TaskBatch {
     running: FuturesUnordered<BoxFuture<'static, (Task, TaskResult)>>,
     /// The ids of the tasks that were started and whose outcomes are not applied yet.
     in_progress: HashSet<String>,
-    /// When the run must be woken. The scheduler wakes only runs without tasks.
+    /// When this batch must wake the run. The scheduler wakes only runs without tasks.
     wake_at: Option<Timestamp>,
 }
 

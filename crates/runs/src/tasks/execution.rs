@@ -1,7 +1,7 @@
 //! Executes one task of a run.
 //!
-//! A write is registered in the store before it starts. Other tasks may be executed twice, so they are registered only if
-//! they may have been scheduled before or take long.
+//! A write is registered in the store before it starts. All other tasks can be executed twice without harm. They are
+//! registered only if they may have been scheduled before or if they take long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +107,8 @@ impl Stepper {
         Ok(outcome.into_event().map_or(TaskEnd::Stored, |event| TaskEnd::Outcome(Arc::new(event.limit_depth()))))
     }
 
-    /// Registers that this server starts a task. Returns how the task ended if it must not be executed.
+    /// Registers that this server starts a task. If this server must not execute the task, returns the reason as a
+    /// [`TaskEnd`].
     async fn register(
         &self,
         host: &Arc<dyn DriverHost>,
@@ -140,8 +141,8 @@ impl Stepper {
             }
         }
         if context.intended_at.is_some_and(|intended_at| is_too_late(intended_at, host.clock().now())) {
-            // Recovery assumes that a write starts soon after its intent. It is too late for that, so the task is
-            // deleted, and the run records a new intent.
+            // Recovery assumes that a write starts soon after its intent. Too much time has passed since the intent, so
+            // the task is deleted, and the run records a new intent.
             self.store.delete_task(task.run, &task.id()).await?;
             return Ok(Some(TaskEnd::Stored));
         }

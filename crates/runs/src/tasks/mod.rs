@@ -10,7 +10,7 @@
 //! attempt was interrupted.
 //!
 //! Two servers may advance the same run at the same time. Then the commit of one of them fails, because the journal has
-//! changed. This server applies its event again, to the new state.
+//! changed. The server whose commit failed applies its event again, to the new state.
 
 mod batch;
 mod execution;
@@ -314,7 +314,7 @@ impl CachedRun {
         machine.pending_effect(&task.effect).filter(|_| machine.attempt(&task.effect) == task.attempt)
     }
 
-    /// Records the outcomes of tasks. Returns false if nothing was recorded for one of them.
+    /// Records the outcomes of tasks. Returns false if nothing was recorded for at least one task.
     async fn apply_outcomes(&mut self, stepper: &Stepper, ended: &[EndedTask]) -> Result<bool, AdvanceError> {
         let mut all_applied = true;
         for EndedTask { task, outcome } in ended {

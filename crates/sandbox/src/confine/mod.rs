@@ -3,8 +3,8 @@
 //!
 //! Each mechanism is an independent layer, and each may be missing. [`Isolation`] records which mechanisms the kernel
 //! provided, and [`Isolation::unmet_requirement`] decides whether they are sufficient. Only Linux has these mechanisms;
-//! on other systems a worker refuses every job. This module does not use cgroups, because versions 1 and 2 differ and both need a delegated subtree. Resource limits are enough for a single
-//! process that cannot fork.
+//! on other systems a worker refuses every job. This module does not use cgroups, because versions 1 and 2 differ and
+//! both need a delegated subtree. Resource limits are enough for a single process that cannot fork.
 
 #[cfg(target_os = "linux")]
 mod linux;

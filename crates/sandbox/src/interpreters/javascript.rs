@@ -73,7 +73,7 @@ impl Interpreter for JavaScriptInterpreter {
 }
 
 /// Returns whether an exception means that memory is exhausted. QuickJS throws null when it cannot even allocate an
-/// error. Code may throw null too, so more than half of the memory must be in use.
+/// error. Code may throw null too, so a thrown null counts only if more than half of the memory is in use.
 fn is_out_of_memory(error: &JobError, runtime: &Runtime, limits: &JobLimits) -> bool {
     let used = u64::try_from(runtime.memory_usage().malloc_size).unwrap_or_default();
     matches!(error, JobError::Exception { message, .. } if message == "null") && used > limits.memory / 2

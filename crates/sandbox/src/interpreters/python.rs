@@ -138,7 +138,7 @@ impl PrintWriterCallback for Meter {
     }
 }
 
-/// Returns the limits for monty. Without a counting allocator, its memory limit stops only single large values. The
+/// Returns the limits for monty. Without a counting allocator, monty's memory limit stops only single large values. The
 /// resource limits of the worker process stop all other excessive use of memory.
 fn resource_limits(limits: &JobLimits) -> ResourceLimits {
     ResourceLimits::default()

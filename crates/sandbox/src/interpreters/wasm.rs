@@ -25,7 +25,8 @@ use crate::{Host, Interpreter, Job, JobError, JobOutput, Limit};
 use cache::LruCache;
 
 /// The number of instructions that a module may execute per microsecond of its time limit. The simplest loop executes
-/// half as many instructions per microsecond. Optimized code executes more than such a loop.
+/// half as many instructions per microsecond. Optimized code executes more instructions per microsecond than such a
+/// loop.
 const FUEL_PER_MICROSECOND: u64 = 4_000;
 
 /// The maximum size of a module, in bytes.
@@ -182,7 +183,7 @@ impl State {
         }
     }
 
-    /// Checks the limits of the job. Each host function that may take time calls this first.
+    /// Checks the limits of the job. Each host function that may take time first calls this function.
     fn check_limits(&mut self) -> Result<(), StopReason> {
         if self.meter.must_stop() { Err(StopReason::LimitExceeded(self.meter.exceed(Limit::Time))) } else { Ok(()) }
     }

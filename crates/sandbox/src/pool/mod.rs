@@ -37,7 +37,8 @@ pub trait AsyncHost: Send + Sync {
     /// Called when the job stops waiting for a slot.
     fn on_dequeued(&self) {}
 
-    /// The time at which the caller stops waiting for the job. Code that still runs then has exceeded its time limit.
+    /// The time at which the caller stops waiting for the job. If the code still runs at that time, it has exceeded its
+    /// time limit.
     fn deadline(&self) -> Option<Instant> {
         None
     }
@@ -160,7 +161,8 @@ impl Sandbox {
         }
     }
 
-    /// Starts a worker of this language and returns its isolation, or the reason why this machine cannot run it.
+    /// Starts a worker of this language and returns the worker's isolation, or the reason why this machine cannot run
+    /// the language.
     pub async fn probe(&self, language: Language) -> Result<Isolation, JobError> {
         let mut process = self.start(language, self.python(language).await?)?;
         let isolation = process.isolation().await;

@@ -1,7 +1,7 @@
 //! Attempts to escape from a sandbox or to exhaust its resources, with their expected outcomes.
 //!
 //! Tests of the interpreters and tests of the workers share this corpus. Only the limits of the worker process stop an
-//! attempt that is marked [`Attempt::needs_process`], so it must not run inside a test process.
+//! attempt that is marked [`Attempt::needs_process`], so such an attempt must not run inside a test process.
 
 pub(crate) mod javascript;
 pub(crate) mod python;

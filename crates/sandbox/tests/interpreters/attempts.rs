@@ -8,18 +8,18 @@ use toolwright_sandbox::{JobError, JobLimits, Language, interpreter_for};
 use crate::{TestHost, corpus, job, run};
 
 #[test]
-fn python_escape_attempts_have_the_expected_outcome() {
+fn each_python_escape_attempt_has_its_listed_outcome() {
     assert_outcomes(Language::Python);
 }
 
 #[test]
-fn javascript_escape_attempts_have_the_expected_outcome() {
+fn each_javascript_escape_attempt_has_its_listed_outcome() {
     assert_outcomes(Language::JavaScript);
 }
 
 #[cfg(feature = "wasm")]
 #[test]
-fn wasm_escape_attempts_have_the_expected_outcome() {
+fn each_wasm_escape_attempt_has_its_listed_outcome() {
     assert_outcomes(Language::Wasm);
 }
 

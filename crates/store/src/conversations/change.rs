@@ -1,4 +1,4 @@
-//! Updates and deletes conversations when a user requests it.
+//! Updates and deletes conversations at the request of a user.
 
 use serde_json::Value;
 use toolwright_types::ConversationId;

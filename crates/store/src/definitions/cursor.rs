@@ -23,7 +23,7 @@ pub struct DocumentCursor {
     id: String,
 }
 
-/// The document's value of the sort key.
+/// The value by which the document is sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Position {
@@ -32,7 +32,7 @@ pub(super) enum Position {
 }
 
 impl DocumentCursor {
-    /// Creates the cursor after a document in a list with this order.
+    /// Creates a cursor for a list with this order. The cursor points to the position after the document.
     pub fn after(meta: &DocumentMeta, sort: DocumentSort) -> Self {
         let after = match sort.by {
             DocumentSortKey::RefName => Position::Name(meta.ref_name.key()),

@@ -79,7 +79,7 @@ fn push_sqlite(sql: &mut Sql, parents: &[String], leaf: &str, value: &Value) {
     sql.push(")))");
 }
 
-/// Appends a table function that lists the fields of the object that the previous path segment selected.
+/// Appends a table function. It lists the fields of the object at the previous path segment.
 fn push_fields(sql: &mut Sql, index: usize) {
     let Some(before) = index.checked_sub(1) else {
         sql.push("json_each(r.body)");

@@ -83,7 +83,7 @@ impl DocumentSortKey {
     }
 }
 
-/// The JSON object that clients receive for a document.
+/// Describes how the row of a document is converted to the JSON object that filters see.
 const LIST_VIEW: RowView = RowView {
     id: "d.id",
     body: Some("r.body"),

@@ -33,7 +33,7 @@ pub use write::{CreateError, DeleteError, ReplaceError};
 ///
 /// In returned documents `meta.revision` is the number to pass as `expected` to the next write. The exceptions are
 /// [`RealmDefinitions::by_hash`] and [`RealmDefinitions::revisions`], which also return past revisions: there
-/// `meta.revision` is the number of the revision found.
+/// `meta.revision` is the number of the returned revision.
 #[derive(Debug, Clone, Copy)]
 pub struct RealmDefinitions<'a> {
     store: &'a Store,

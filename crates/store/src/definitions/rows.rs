@@ -5,8 +5,8 @@ use toolwright_types::{DefinitionSource, Document, DocumentMeta, RefName, Timest
 
 use crate::db::StoreError;
 
-/// The columns of a [`DocumentRow`] for the current document: the content of the head, and the last writer of any
-/// version.
+/// The columns of a [`DocumentRow`] for the current document: the content is that of the head, and the writer is that
+/// of the latest write to any version.
 macro_rules! current_columns {
     () => {
         "d.id, d.ref_name, d.source, d.apply_set, d.revision, d.created_by, d.created_at, d.updated_by, d.updated_at,

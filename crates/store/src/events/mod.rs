@@ -1,16 +1,16 @@
-//! Stores the changes that the event stream of a realm reports: of runs, approvals, definitions and drift.
+//! Stores the changes that the event stream of a realm reports: changes of runs, approvals, definitions and drift.
 //!
 //! An event is a row that is written in the transaction of its change. A direct call that only reads has no events,
-//! because its run has already ended when it is first written. So such a call costs no additional row.
+//! because the run of the call has already ended when the run is first written. So such a call costs no additional row.
 //!
 //! # No event is skipped
 //!
-//! A reader continues after the position of the last event that it has read. So no event may be added before that
-//! position later. On SQLite all writes use one connection, and the sequence number is the order of the commits. On
-//! Postgres a transaction can get its sequence number first and commit last. There a position starts with the id of the
-//! transaction, and a reader stops before the oldest transaction that is still active: all transactions before it have
-//! ended, and later transactions have higher ids. Writers take no lock for this. A long transaction delays events, but
-//! loses none.
+//! A reader continues after the position of the last event that it has read. So an event that is added later must not
+//! have an earlier position. On SQLite all writes use one connection, and the sequence number is the order of the
+//! commits. On Postgres a transaction can get its sequence number first and commit last. There a position starts with
+//! the id of the transaction, and a reader stops before the oldest transaction that is still active: all transactions
+//! before it have ended, and later transactions have higher ids. Writers take no lock for this order. A long
+//! transaction delays events, but loses none.
 
 mod read;
 mod remove;
@@ -71,7 +71,7 @@ impl FromStr for EventPosition {
     }
 }
 
-/// The object of a change.
+/// The kind of the object that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// A run.
@@ -112,7 +112,7 @@ impl EventKind {
     }
 }
 
-/// What changed.
+/// How the object changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
     /// A run started.
@@ -175,7 +175,7 @@ pub struct Event {
     pub position: EventPosition,
     /// The time of the change.
     pub at: Timestamp,
-    /// What changed.
+    /// How the object changed.
     pub event_type: EventType,
     /// The kind of the object that changed.
     pub kind: EventKind,

@@ -42,8 +42,8 @@ struct Row {
     readable: bool,
 }
 
-/// Returns the text of a statement. Inserts the condition that a row can already be read. The documentation of the
-/// module `events` explains this condition.
+/// Returns the text of a statement that contains the condition for readable events. The documentation of the module
+/// `events` explains which events are readable.
 macro_rules! with_readable {
     ($db:expr, $before:literal, $after:literal) => {
         match $db {
@@ -76,7 +76,8 @@ impl RealmEvents<'_> {
                 .fetch_all(pool)
         })?;
         // INVARIANT: this query runs after the query for events. If events after `after` were deleted before the query
-        // for events, this query returns their position, because one transaction changes both.
+        // for events, this query returns their position, because the transaction that deletes events also stores the
+        // position of the last deleted event.
         let lost = self.last_deleted().await? > after;
         let delayed = rows.iter().any(|row| !row.readable);
         let events = rows.into_iter().take_while(|row| row.readable).map(Event::try_from).collect::<Result<_, _>>()?;

@@ -7,7 +7,8 @@ use super::{EventPosition, RealmEvents};
 use crate::db::{Db, StoreError};
 
 impl RealmEvents<'_> {
-    /// Deletes the events before a time, and all but the newest `keep` events. Returns the number of deleted events.
+    /// Deletes the events before the time `before`, and the events that are not among the newest `keep` events. Returns
+    /// the number of deleted events.
     pub async fn delete_old(&self, before: Timestamp, keep: u32) -> Result<u64, StoreError> {
         let expired = with_readable!(
             &self.store.db,

@@ -8,7 +8,7 @@ use crate::runs::write::{RunInsert, StateUpdate};
 use crate::runs::{RunState, StoredDecision, Wait, WaitKind};
 use crate::sql::{Bound, Sql, statement_chunks, storable};
 
-/// The changes of runs in one transaction. Runs that have ended before they are first written are not among them.
+/// The events of the runs that one transaction changes. Runs with an inline journal have no events.
 pub(crate) struct RunEvents<'a> {
     events: Vec<RunEvent<'a>>,
 }
@@ -23,8 +23,8 @@ struct RunEvent<'a> {
     condition: Condition,
 }
 
-/// The condition under which an event is written. The writer passes the whole new state of a run, and the database
-/// still has the previous state.
+/// The condition under which an event is written. The condition compares the new state of a run to the stored state,
+/// because the writer passes only the new state.
 #[derive(Clone, Copy)]
 enum Condition {
     Always,

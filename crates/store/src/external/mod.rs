@@ -151,8 +151,8 @@ fn open_sqlite(path: &Path, access: AccessMode) -> Db {
     Db::Sqlite { writer: pool.clone(), readers: pool }
 }
 
-/// Makes SQLite cancel the connection's statements once `SQLITE_STATEMENT_LIMIT` has elapsed after this call. Otherwise a slow
-/// statement would occupy the connection even after its caller has stopped waiting.
+/// Makes SQLite cancel the connection's statements once `SQLITE_STATEMENT_LIMIT` has elapsed after this call. Otherwise
+/// a slow statement would occupy the connection even after its caller has stopped waiting.
 async fn limit_statement_time(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let until = Instant::now() + SQLITE_STATEMENT_LIMIT;
     connection.lock_handle().await?.set_progress_handler(10_000, move || Instant::now() < until);

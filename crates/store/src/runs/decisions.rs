@@ -55,7 +55,7 @@ impl FromStr for DecisionOutcome {
 pub struct StoredDecision {
     /// The number of the journal entry.
     pub n: u64,
-    /// The call that was decided.
+    /// The call that the decision concerns.
     pub call_id: CallId,
     /// The name of the tool.
     pub tool: String,
@@ -78,7 +78,7 @@ pub struct DecisionRecord {
     pub subject: String,
     /// The principal that requested the run.
     pub owner: Owner,
-    /// The runs above the run.
+    /// The parent run and the root run.
     pub ancestry: Ancestry,
     /// The decision.
     pub decision: StoredDecision,
@@ -87,7 +87,7 @@ pub struct DecisionRecord {
 /// A query for decisions. Fields that are `None` or empty do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct DecisionQuery {
-    /// The filter on the calls. The times are those of the decisions.
+    /// The filter on the calls. Its times restrict the time of the decision.
     pub filter: CallFilter,
     /// The name of the principal that decided.
     pub decided_by: Option<String>,
@@ -106,7 +106,7 @@ impl Default for DecisionQuery {
 }
 
 impl RealmRuns<'_> {
-    /// Returns one page of the decisions on calls of the runs of `owners`, newest first.
+    /// Returns one page of decisions, newest first. The decisions concern calls in runs that belong to `owners`.
     pub async fn decisions(
         &self,
         owners: Owners,

@@ -1,4 +1,4 @@
-//! Finds runs, in all realms, that a server must wake at a given time.
+//! Finds the runs, in all realms, whose wake time has come.
 
 use toolwright_types::{RealmScope, Timestamp};
 

@@ -84,7 +84,7 @@ pub struct StoredEffect {
     pub ended_at: Timestamp,
 }
 
-/// A call of another run that a run has undone.
+/// A call that a later run has undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneEffect {
     /// The run that made the call.
@@ -95,7 +95,7 @@ pub struct UndoneEffect {
     pub at: Timestamp,
 }
 
-/// The outcome that a principal set for a write whose outcome was unknown.
+/// The principal that set the outcome of a write whose outcome was unknown, with the time and a remark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     /// The name of the principal.
@@ -130,7 +130,7 @@ pub struct EffectRecord {
 /// A query for effects. Fields that are `None` or empty do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct EffectQuery {
-    /// The filter on the calls. The times are those of the outcomes.
+    /// The filter on the calls. Its times restrict the time at which the outcome was determined.
     pub filter: CallFilter,
     /// The effect must have one of these outcomes.
     pub outcomes: Vec<EffectOutcome>,
@@ -152,7 +152,7 @@ const SELECT: &str = "SELECT c.run_id, c.call_id, c.tool, c.version, c.implement
      FROM effects c JOIN runs r ON r.id = c.run_id WHERE c.realm_id = ";
 
 impl RealmRuns<'_> {
-    /// Returns one page of the effects of the runs of `owners`, newest first.
+    /// Returns one page of effects, newest first. The runs that made the calls belong to `owners`.
     pub async fn effects(
         &self,
         owners: Owners,
@@ -287,8 +287,8 @@ impl TryFrom<EffectRow> for EffectRecord {
     }
 }
 
-/// Inserts effects, or updates their outcomes. A call already has a row if its outcome was unknown and a person had to
-/// decide on it.
+/// Inserts effects, or updates their outcomes. A call already has a row if the outcome of its write was unknown and a
+/// person had to decide on the call.
 pub(crate) async fn upsert(tx: &mut Tx, effects: &[(RunId, &StoredEffect)]) -> Result<(), StoreError> {
     for effects in statement_chunks(effects, 13) {
         let mut sql = Sql::with_many_values(

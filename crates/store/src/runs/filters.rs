@@ -22,7 +22,7 @@ pub struct CallFilter {
     pub principal: Option<String>,
     /// The earliest time.
     pub since: Option<Timestamp>,
-    /// The time before which the items must be.
+    /// The end of the time range. The end itself is excluded.
     pub before: Option<Timestamp>,
 }
 
@@ -52,7 +52,7 @@ impl CallFilter {
     }
 }
 
-/// Appends the columns `parent_id` and `root_id` of the run `r`. The root of a run without a parent is the run itself.
+/// Appends the columns `parent_id` and `root_id` of the run `r`. Both columns are null for a run without a parent.
 pub(super) fn push_ancestry(sql: &mut Sql) {
     sql.push(
         "r.parent_id, CASE WHEN r.parent_id IS NULL THEN NULL ELSE (
@@ -64,7 +64,7 @@ pub(super) fn push_ancestry(sql: &mut Sql) {
     sql.integer(MAX_LEVELS).push(") SELECT up.id FROM up ORDER BY up.level DESC LIMIT 1) END AS root_id");
 }
 
-/// Appends the condition that the run of the call `c` is a child run of `run`, or a child run of such a run.
+/// Appends the condition that the run of the call `c` is a child run of `run`, directly or through other child runs.
 pub(super) fn push_below(sql: &mut Sql, run: RunId) {
     sql.push(
         " AND c.run_id IN (

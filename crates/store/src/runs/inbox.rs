@@ -15,7 +15,7 @@ pub struct InboxItem {
 }
 
 impl Store {
-    /// Stores a command until its sender has read the reply.
+    /// Stores a command. The sender deletes the command after reading the reply.
     pub async fn inbox_put(&self, run: RunId, id: &str, command: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         let sql = "INSERT INTO inbox (run_id, id, received_at, command) VALUES ($1, $2, $3, $4)";

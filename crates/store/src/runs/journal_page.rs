@@ -59,7 +59,8 @@ impl TryFrom<PageRow> for JournalRow {
     }
 }
 
-/// The kinds whose duration is the time since the previous entry, which requested the model call or the preparation.
+/// The kinds of entries whose start time is the time of the previous entry. The previous entry requested the model call
+/// or the preparation that these entries complete.
 const FOLLOWS_PREVIOUS: &str = "'model_replied', 'model_failed', 'prepared'";
 
 impl RealmRuns<'_> {

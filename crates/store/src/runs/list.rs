@@ -182,7 +182,8 @@ fn push_filters(sql: &mut Sql, query: &RunQuery) {
         sql.push(" AND r.cost_usd <= ").bind(Bound::Float(cost));
     }
     if let Some(tool) = &query.called_tool {
-        // The journal of a direct call that only reads is inline, so it has no rows.
+        // The journal of a direct call that only reads is stored in the row of the run, so it has no rows in the table
+        // `journal`.
         sql.push(" AND ((r.kind = 'tool' AND r.subject = ").free_text(tool);
         sql.push(") OR EXISTS (SELECT 1 FROM journal j WHERE j.tool = ").free_text(tool).push(" AND j.run_id = r.id))");
     }

@@ -75,7 +75,7 @@ pub enum Owners {
 }
 
 impl Owners {
-    /// Appends the condition on the row `r` of a run.
+    /// Appends the condition that the run in the row `r` belongs to these owners.
     fn push(self, sql: &mut Sql) {
         if let Owners::Only(owner) = self {
             sql.push(" AND r.owner_id = ").text(owner.to_string());
@@ -83,7 +83,7 @@ impl Owners {
     }
 }
 
-/// The runs above a run.
+/// The parent run and the root run of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ancestry {
     /// The parent run.
@@ -164,11 +164,11 @@ pub struct NewRun {
     pub trial: Option<TrialAssignment>,
     /// The hashes of the shared parts to which the journal entries refer.
     pub shared_parts: Vec<PartHash>,
-    /// The labels that lists show.
+    /// Properties that are displayed in lists of runs.
     pub labels: RunLabels,
 }
 
-/// Properties of a run. Lists of runs show them and can be searched by them. All are absent in runs of earlier builds.
+/// Properties that are displayed in lists of runs and can be searched for. All are absent in runs of earlier builds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunLabels {
     /// The version of the agent.
@@ -282,7 +282,7 @@ pub struct Run {
     pub fork: Option<Fork>,
     /// The trial that the run belongs to, if any.
     pub trial: Option<TrialAssignment>,
-    /// The labels that lists show.
+    /// Properties that are displayed in lists of runs.
     pub labels: RunLabels,
     /// The current state.
     pub state: RunState,
@@ -301,7 +301,7 @@ pub struct JournalEntry {
     pub body: String,
     /// The hash of the entry and of all entries before it.
     pub hash: EntryHash,
-    /// Facts about the entry that pages of a journal show. The hash does not cover them.
+    /// Further facts about the entry, for pages of a journal. The hash does not cover these facts.
     pub notes: EntryNotes,
 }
 

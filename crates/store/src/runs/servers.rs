@@ -85,8 +85,8 @@ impl Store {
     }
 
     /// Returns all runs that need a driver and whose server has no valid lease, oldest first: runs with status
-    /// `RUNNING`, and suspended runs that a server had claimed to execute a command. Such a server may have committed
-    /// the command, but not the new status. Runs of the external scheduler are not included.
+    /// `RUNNING`, and suspended runs that a server took over in order to execute a command. That server may have
+    /// committed the command, but not the new status. Runs of the external scheduler are not included.
     pub async fn abandoned_runs(&self, now: Timestamp) -> Result<Vec<(RealmScope, Run)>, StoreError> {
         let rows: Vec<RunInRealmRow> = read!(&self.db, |pool| {
             sqlx::query_as(concat!(

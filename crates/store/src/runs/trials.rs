@@ -14,7 +14,7 @@ pub struct TrialSummary {
     pub id: TrialId,
     /// The agent.
     pub agent: String,
-    /// The names of the compared libraries that have a run, sorted.
+    /// The names of the arms (compared variants) that have at least one run, sorted.
     pub arms: Vec<String>,
     /// The number of runs.
     pub runs: i64,
@@ -49,7 +49,7 @@ impl RealmRuns<'_> {
                     COUNT(*) AS runs, MIN(r.started_at) AS started_at, MAX(r.updated_at) AS updated_at, ",
         );
         push_running(&mut sql);
-        // The ids of trials are sorted by time. So the index by trial has the groups in the order of the list, and only
+        // The ids of trials are sorted by time. So the index on the trial id has the same order as the list, and only
         // the runs of one page are read.
         sql.push(" AS running FROM runs r WHERE r.realm_id = ").text(self.realm.to_string());
         sql.push(" AND r.trial_of IS NOT NULL AND r.trial_kind = ").text(TrialKind::Compare.as_str());

@@ -16,7 +16,7 @@ pub type WaitCursor = TimeCursor<(RunId, CallId)>;
 pub struct WaitQuery {
     /// The kind of wait.
     pub kind: Option<WaitKind>,
-    /// The filter on the calls that wait. The times are those of the requests.
+    /// The filter on the calls that wait. Its times restrict the time at which the wait started.
     pub filter: CallFilter,
     /// A parent run of the waiting run, at any level.
     pub below: Option<RunId>,
@@ -41,14 +41,14 @@ pub struct PendingWait {
     pub subject: String,
     /// The principal that requested the run.
     pub owner: Owner,
-    /// The runs above the waiting run.
+    /// The parent run and the root run of the waiting run.
     pub ancestry: Ancestry,
     /// The wait.
     pub wait: Wait,
 }
 
 impl RealmRuns<'_> {
-    /// Returns one page of the waits of runs of `owners`, oldest first.
+    /// Returns one page of waits, oldest first. The waiting runs belong to `owners`.
     pub async fn waits(&self, owners: Owners, query: &WaitQuery) -> Result<Page<PendingWait, WaitCursor>, StoreError> {
         let mut sql = Sql::new(
             "SELECT c.run_id, r.subject, r.owner_id, c.call_id, c.kind, c.tool, c.body, c.requested_at, c.expires_at, ",

@@ -139,7 +139,8 @@ impl Store {
         RealmSecrets::new(self, scope)
     }
 
-    /// Counts the secrets of all realms that another seal key sealed. This server cannot open them.
+    /// Counts the secrets, in all realms, that were sealed with another seal key. This server cannot open these
+    /// secrets.
     pub async fn secrets_of_other_keys(&self) -> Result<i64, StoreError> {
         read!(&self.db, |pool| {
             sqlx::query_scalar("SELECT COUNT(*) FROM secrets WHERE key_id <> $1").bind(self.seal.id()).fetch_one(pool)
@@ -297,8 +298,8 @@ impl<'a> RealmSecrets<'a> {
         key.open(&row.sealed, &associated_data).map_err(|_| UnsealError::Tampered(row.name))
     }
 
-    /// Claims the right to renew a value until `until`. Returns `false` if the value has changed or another claim is
-    /// valid.
+    /// Claims the right to renew a value. The claim expires at `until`. Returns `false` if the value has changed or
+    /// another claim is valid.
     pub async fn claim_renewal(&self, identity: &SecretIdentity, until: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.store.db.begin().await?;
         let claimed = execute!(

@@ -9,8 +9,8 @@ use crate::events::write::RunEvents;
 use crate::runs::write::ApplyError;
 use crate::runs::{ServerId, checkpoints, decisions, effects, inbox, parts, servers, tasks, write as runs};
 
-/// Writes the whole write set. After an error the caller must roll the transaction back. Returns whether the write set
-/// can have events.
+/// Writes the whole write set. After an error the caller must roll the transaction back. Returns whether events may
+/// have been written.
 pub(super) async fn apply(
     tx: &mut Tx,
     write_set: &WriteSet<'_>,
@@ -32,8 +32,8 @@ pub(super) async fn apply(
     runs::insert_inline_runs(tx, &write_set.inline_runs).await?;
     servers::ensure_still_driven(tx, server, &write_set.continued()).await?;
     runs::append(tx, &write_set.entries).await?;
-    // Events are written before states and waits are updated, because they are the differences between the stored and
-    // the new rows.
+    // Events are written before states and waits are updated, because events are derived from the differences between
+    // the stored and the new rows.
     let events = RunEvents::new(&write_set.runs, &write_set.decisions, &write_set.states, &write_set.waits);
     events.insert(tx).await?;
     runs::update_states(tx, &write_set.states).await?;

@@ -7,8 +7,8 @@ use toolwright_types::RunId;
 
 use super::WriteError;
 
-/// The maximum number of ended runs that are remembered. A run counts as ended if the change that failed would have
-/// ended it. The number is limited because the drivers of such runs have stopped and never clear the failure.
+/// The maximum number of remembered runs whose last change, which ends the run, failed. The drivers of these runs have
+/// stopped and never clear the failure, so the number of these runs must be limited.
 const MAX_ENDED_RUNS: usize = 10_000;
 
 /// The failed runs with their errors. Clones share the same data.
@@ -30,8 +30,8 @@ impl FailedRuns {
         self.lock().errors.insert(run, error);
     }
 
-    /// Like [`FailedRuns::insert`], for a run whose failed change was its last one. Only the last [`MAX_ENDED_RUNS`] such
-    /// runs are remembered.
+    /// Like [`FailedRuns::insert`], for a run that the failed change would have ended. Only the last [`MAX_ENDED_RUNS`]
+    /// such runs are remembered.
     pub(super) fn insert_ended(&self, run: RunId, error: WriteError) {
         let mut failures = self.lock();
         failures.errors.insert(run, error);

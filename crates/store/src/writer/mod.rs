@@ -186,7 +186,8 @@ pub struct Writer {
 
 impl Writer {
     /// Queues changes of a run and returns without waiting for the commit. The changes are written in one transaction,
-    /// after all changes queued before. If that fails, a later call for the same run returns the error.
+    /// after all changes that were queued before them. If the write fails, a later call for the same run returns the
+    /// error.
     pub async fn write(&self, run: RunId, changes: Vec<RunChange>) -> Result<(), WriteError> {
         self.failed_runs.check(run)?;
         let count = changes.len();
@@ -196,7 +197,8 @@ impl Writer {
     }
 
     /// Like [`Writer::write`], for changes that the service builds just before it writes them. This saves the caller's
-    /// time. The service builds the changes of many runs in a row, which costs less than building them one at a time.
+    /// time. The service builds the changes of many runs in one batch, which costs less than building them separately
+    /// for each call.
     pub async fn build_and_write(&self, run: RunId, build: BuildChanges) -> Result<(), WriteError> {
         self.failed_runs.check(run)?;
         self.queue(Job::Build { run, build }).await?;

@@ -23,8 +23,8 @@ pub type RunChanges<'a> = (RunId, &'a [RunChange]);
 /// Stores runs and the leases of servers.
 pub trait RunStore: Send + Sync {
     /// Writes the changes of all runs in one transaction. Returns the runs whose changes were not written, with the
-    /// errors. The changes of a run fail if a row that they insert already exists or if the server does not drive the run. All
-    /// changes fail if it is unknown whether the transaction was committed.
+    /// errors. The changes of a run fail if a row that they insert already exists or if the server does not drive the
+    /// run. All changes fail if it is unknown whether the transaction was committed.
     fn write<'a>(
         &'a self,
         server: &'a ServerId,

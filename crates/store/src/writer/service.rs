@@ -22,9 +22,9 @@ use crate::runs::write::ApplyError;
 use crate::runs::{PartHash, ServerId};
 use crate::store::Store;
 
-/// The time for which a stored shared part is not written again, in microseconds. The stored time of the part's last
-/// use can be out of date by this time. The time must therefore be far shorter than the time for which unreferenced
-/// parts are kept.
+/// The duration for which a stored shared part is not written again, in microseconds. Within this duration, the stored
+/// time of the part's last use is not updated. The duration must therefore be far shorter than the duration for which
+/// unreferenced parts are kept.
 const PART_CACHE_TTL_US: i64 = 3_600_000_000;
 /// The maximum number of cached hashes of shared parts.
 const MAX_CACHED_PARTS: usize = 50_000;
@@ -34,7 +34,8 @@ pub struct WriterService {
     pub(super) run_store: Arc<dyn RunStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) server: ServerId,
-    /// Shared parts that were written recently, with the time of the write.
+    /// The hashes of recently written shared parts, with the time of the write. A shared part is JSON that the first
+    /// entries of many runs have in common.
     pub(super) stored_parts: HashMap<(RealmId, PartHash), Timestamp>,
     pub(super) queue: mpsc::Receiver<Job>,
     pub(super) failed_runs: FailedRuns,

@@ -31,7 +31,7 @@ pub(super) struct WriteSet<'a> {
     pub(super) decisions: Vec<(RunId, &'a StoredDecision)>,
     /// The last outcome of each write to the outside world.
     pub(super) effects: Vec<(RunId, &'a StoredEffect)>,
-    /// Calls of other runs that a run has undone.
+    /// Calls that were undone, each with the run that undid it.
     pub(super) undone: Vec<(RunId, &'a UndoneEffect)>,
     /// The last checkpoint of each run that has not ended.
     pub(super) checkpoints: Vec<(RunId, &'a StoredCheckpoint)>,

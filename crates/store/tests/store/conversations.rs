@@ -36,7 +36,7 @@ fn opened(new: &NewConversation) -> Conversation {
         id: new.id,
         agent: new.agent.clone(),
         owner: new.owner,
-        // No principal with this id exists.
+        // No principal with this id exists, so the owner is shown by id.
         owner_name: new.owner.to_string(),
         title: new.title.clone(),
         status: ConversationStatus::Active,

@@ -13,7 +13,7 @@ use crate::support::{TestDb, realm};
 on_both_databases!(
     decision_and_effect_are_written_with_their_entry_or_not_at_all,
     effect_is_resolved_once_and_undone_only_by_a_run_of_its_realm,
-    waits_below_a_run_are_those_of_all_its_descendants,
+    query_for_waits_below_a_run_returns_only_waits_of_its_descendants,
 );
 
 fn call(n: u32) -> CallId {
@@ -53,7 +53,7 @@ async fn decision_and_effect_are_written_with_their_entry_or_not_at_all(db: Test
     let running = RunningWriter::start(&store);
     let run = new_run();
     running.writer.commit(run.id, vec![begin(&realm, &run), append(1)]).await.unwrap();
-    // A later outcome of the same call replaces the earlier one, in one transaction and in two.
+    // A later outcome of a call replaces the earlier outcome, whether both are written in one transaction or in two.
     let unknown = RunChange::RecordEffect(effect(1, EffectOutcome::Unknown));
     let done = StoredEffect { error: None, ..effect(1, EffectOutcome::Done) };
     let changes = vec![RunChange::Decide(decision(2)), append(2), unknown.clone(), unknown.clone(), append(3)];
@@ -115,7 +115,7 @@ async fn effect_is_resolved_once_and_undone_only_by_a_run_of_its_realm(db: TestD
     assert_eq!(store.runs(&there).effects(Owners::All, &EffectQuery::default()).await.unwrap().items, []);
 }
 
-async fn waits_below_a_run_are_those_of_all_its_descendants(db: TestDb) {
+async fn query_for_waits_below_a_run_returns_only_waits_of_its_descendants(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let running = RunningWriter::start(&store);

@@ -7,7 +7,7 @@ use toolwright_types::Timestamp;
 use crate::support::{TestDb, name, principal, realm};
 
 on_both_databases!(
-    replace_adds_or_updates_the_given_items_and_marks_all_others_as_deleted,
+    replacing_items_writes_the_given_items_and_marks_all_others_as_deleted,
     failed_sync_does_not_change_the_items,
     reference_data_is_not_visible_in_another_realm,
     due_sync_cannot_be_claimed_twice,
@@ -22,7 +22,7 @@ fn names(items: &[ReferenceItem]) -> Vec<&str> {
     items.iter().map(|item| item.name.as_str()).collect()
 }
 
-async fn replace_adds_or_updates_the_given_items_and_marks_all_others_as_deleted(db: TestDb) {
+async fn replacing_items_writes_the_given_items_and_marks_all_others_as_deleted(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let by = principal(&store, &main, "someone").await;

@@ -19,10 +19,10 @@ on_both_databases!(
     journal_is_read_in_pages,
     runs_are_listed_newest_first,
     run_list_contains_only_runs_that_match_the_query,
-    wait_list_contains_matching_waits_oldest_first,
+    waits_that_match_a_query_are_listed_oldest_first,
     running_run_without_a_lease_is_abandoned_and_waiting_run_is_due_at_its_wake_time,
     run_can_be_claimed_by_another_server_after_lease_expiry,
-    shared_parts_are_stored_once_per_realm,
+    part_shared_by_several_runs_is_stored_once_per_realm,
     runs_are_not_visible_in_another_realm,
     reading_a_run_with_contradictory_columns_is_an_error,
 );
@@ -261,7 +261,7 @@ async fn run_list_contains_only_runs_that_match_the_query(db: TestDb) {
     }
 }
 
-async fn wait_list_contains_matching_waits_oldest_first(db: TestDb) {
+async fn waits_that_match_a_query_are_listed_oldest_first(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let running = RunningWriter::start(&store);
@@ -332,7 +332,7 @@ async fn running_run_without_a_lease_is_abandoned_and_waiting_run_is_due_at_its_
     assert_eq!(store.due_runs(at(99), 10).await.unwrap(), [first.clone(), second]);
     assert_eq!(store.due_runs(at(99), 1).await.unwrap(), [first]);
     assert!(store.claim_run(waiting.id, &running.server, at(0)).await.unwrap());
-    // The server claimed the suspended run to execute a command, and has no lease.
+    // The server took over the suspended run in order to execute a command, and has no lease.
     let abandoned: Vec<_> = store.abandoned_runs(at(0)).await.unwrap().into_iter().map(|(_, run)| run.id).collect();
     assert_eq!(abandoned, [waiting.id, active.id]);
     running.writer.commit(waiting.id, vec![update_state(RunStatus::Completed)]).await.unwrap();
@@ -367,7 +367,7 @@ async fn run_can_be_claimed_by_another_server_after_lease_expiry(db: TestDb) {
     second.stop().await;
 }
 
-async fn shared_parts_are_stored_once_per_realm(db: TestDb) {
+async fn part_shared_by_several_runs_is_stored_once_per_realm(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
     let running = RunningWriter::start(&store);

@@ -84,7 +84,7 @@ async fn administer(server: &str, statement: String) {
 
 impl TestDb {
     fn at(url: Location) -> Self {
-        // 32 bytes of zero.
+        // A seal key of 32 zero bytes, in base64.
         let seal = format!("{}=", "A".repeat(43));
         Self { clock: Arc::new(TestClock::default()), url, seal }
     }

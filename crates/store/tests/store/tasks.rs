@@ -10,7 +10,7 @@ use crate::support::{TestDb, realm};
 
 on_both_databases!(
     server_cannot_claim_a_run_of_the_external_scheduler,
-    second_start_of_a_task_returns_the_state_of_the_first,
+    second_start_of_a_task_returns_the_state_of_the_first_start,
     repeatable_task_is_taken_over_unless_another_invocation_executes_it,
     command_reply_is_not_stored_if_an_entry_in_the_same_commit_is_rejected,
     state_with_an_older_journal_position_is_rejected,
@@ -54,7 +54,7 @@ async fn server_cannot_claim_a_run_of_the_external_scheduler(db: TestDb) {
     running.stop().await;
 }
 
-async fn second_start_of_a_task_returns_the_state_of_the_first(db: TestDb) {
+async fn second_start_of_a_task_returns_the_state_of_the_first_start(db: TestDb) {
     let store = db.open().await;
     let (run, running) = scheduled_run(&store, "main").await;
     let [here, there] = [ServerId::generate(), ServerId::generate()];

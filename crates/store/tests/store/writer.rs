@@ -27,15 +27,15 @@ on_both_databases!(
     journal_after_a_crash_is_gapless_and_has_all_committed_entries,
     full_batch_is_written_although_no_caller_waits,
     write_waits_while_the_queue_is_full,
-    built_changes_are_written_in_queue_order_and_a_panic_affects_only_its_run,
-    writing_runs_does_not_change_the_generation,
+    changes_from_builders_are_written_in_queue_order_and_a_builder_panic_affects_only_its_run,
+    writing_runs_does_not_change_the_generation_of_the_store,
     inline_journal_is_read_like_a_journal_with_one_row_per_entry,
     dropping_the_last_writer_writes_the_queued_changes,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Options with which the writer delays all writes until a caller waits for one.
+/// Options with which the writer delays all writes until a caller waits for a commit.
 fn lingering_options() -> WriterOptions {
     WriterOptions { linger: HOUR, ..WriterOptions::default() }
 }
@@ -363,7 +363,7 @@ async fn write_waits_while_the_queue_is_full(db: TestDb) {
     service.join_all().await;
 }
 
-async fn built_changes_are_written_in_queue_order_and_a_panic_affects_only_its_run(db: TestDb) {
+async fn changes_from_builders_are_written_in_queue_order_and_a_builder_panic_affects_only_its_run(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let running = RunningWriter::with(&store, lingering_options());
@@ -377,7 +377,7 @@ async fn built_changes_are_written_in_queue_order_and_a_panic_affects_only_its_r
     running.stop().await;
 }
 
-async fn writing_runs_does_not_change_the_generation(db: TestDb) {
+async fn writing_runs_does_not_change_the_generation_of_the_store(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let before = store.generation().await.unwrap();

@@ -55,8 +55,8 @@ pub(super) async fn update(
     crm.record_store.write("deals.update", &request, |records, at| {
         let body: PropertiesWire = request.json()?;
         let changes = Changes::parse(body.properties)?;
-        let found = id.parse().ok().and_then(|id| records.deals.get_mut(&id));
-        let deal = found.ok_or_else(|| not_found(id))?;
+        let id = lookup_unlocked(records, &id)?.id;
+        let deal = records.deals.get_mut(&id).ok_or_else(|| not_found(id.to_string()))?;
         deal.apply(changes, at);
         Ok(write_outcome([deal.id], Reply::ok(deal.view())))
     })
@@ -84,7 +84,7 @@ pub(super) async fn delete(
     request: KeyedRequest,
 ) -> Result<Reply, Error> {
     crm.record_store.write("deals.delete", &request, |records, _| {
-        let id = lookup(records, &id)?.id;
+        let id = lookup_unlocked(records, &id)?.id;
         records.deals.remove(&id);
         Ok(write_outcome([id], Reply::no_content()))
     })
@@ -125,8 +125,8 @@ fn validate_batch(records: &Records, batch: BatchWire) -> Result<Vec<(u64, Chang
     let mut seen = BTreeSet::new();
     let changes = batch.inputs.into_iter().map(|input| {
         let id = match input.id {
-            IdWire::Text(id) => lookup(records, &id)?.id,
-            IdWire::Number(id) => lookup(records, &id.to_string())?.id,
+            IdWire::Text(id) => lookup_unlocked(records, &id)?.id,
+            IdWire::Number(id) => lookup_unlocked(records, &id.to_string())?.id,
         };
         if !seen.insert(id) {
             return Err(Error::DuplicateInput(id));
@@ -139,6 +139,12 @@ fn validate_batch(records: &Records, batch: BatchWire) -> Result<Vec<(u64, Chang
 pub(super) fn lookup<'a>(records: &'a Records, id: &str) -> Result<&'a Deal, Error> {
     let found = id.parse().ok().and_then(|id| records.deals.get(&id));
     found.ok_or_else(|| not_found(id.to_owned()))
+}
+
+/// Returns a deal that can be changed.
+fn lookup_unlocked<'a>(records: &'a Records, id: &str) -> Result<&'a Deal, Error> {
+    let deal = lookup(records, id)?;
+    if records.locked.contains(&deal.id) { Err(Error::Locked(deal.id)) } else { Ok(deal) }
 }
 
 fn not_found(id: String) -> Error {

@@ -23,6 +23,8 @@ pub(super) enum Error {
     MethodNotAllowed,
     #[error("{kind} `{id}` does not exist")]
     NotFound { kind: &'static str, id: String },
+    #[error("deal `{0}` is locked; unlock it in the CRM before you change it")]
+    Locked(u64),
     #[error("the idempotency key was used before with a different request")]
     KeyReused,
     #[error("request body: {0}")]
@@ -63,6 +65,7 @@ impl Error {
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::NoRoute | Self::NotFound { .. } => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Locked(_) => StatusCode::LOCKED,
             Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::BAD_REQUEST,
         }
@@ -75,6 +78,7 @@ impl Error {
             Self::NoRoute => "ROUTE_NOT_FOUND",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
             Self::NotFound { .. } => "OBJECT_NOT_FOUND",
+            Self::Locked(_) => "OBJECT_LOCKED",
             Self::KeyReused => "IDEMPOTENCY_KEY_REUSED",
             _ => "VALIDATION_ERROR",
         }

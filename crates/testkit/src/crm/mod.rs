@@ -25,6 +25,9 @@
 //! For deals, a different request with the same key is rejected with 422. The key of a rejected request can be used
 //! again.
 //!
+//! [`Builder::deals`] adds deals, for example so that a search has several pages. The CRM refuses to change deals that
+//! [`Builder::locked`] names, with 423.
+//!
 //! Not implemented: associations, owners as records, property definitions, more than one pipeline.
 
 mod companies;
@@ -73,12 +76,19 @@ pub struct Crm {
 pub struct Builder {
     token: String,
     rate_limit: RateLimit,
+    more_deals: Vec<(String, u64)>,
+    locked: Vec<u64>,
 }
 
 impl Crm {
     /// Returns the options of a CRM with the demo's token and HubSpot's usual rate limit.
     pub fn builder() -> Builder {
-        Builder { token: HUBSPOT_TOKEN.to_owned(), rate_limit: RateLimit::default() }
+        Builder {
+            token: HUBSPOT_TOKEN.to_owned(),
+            rate_limit: RateLimit::default(),
+            more_deals: Vec::new(),
+            locked: Vec::new(),
+        }
     }
 }
 
@@ -97,12 +107,32 @@ impl Builder {
         self
     }
 
+    /// Adds `count` deals of a company to the seed data, in the first stage of the pipeline. The id of the first added
+    /// deal is 201.
+    #[must_use]
+    pub fn deals(mut self, company: impl Into<String>, count: u64) -> Self {
+        self.more_deals.push((company.into(), count));
+        self
+    }
+
+    /// Locks a deal, so that it cannot be updated or deleted.
+    #[must_use]
+    pub fn locked(mut self, deal: u64) -> Self {
+        self.locked.push(deal);
+        self
+    }
+
     /// Starts the CRM with its seed data. [`crate::LOOPBACK`] selects a free port.
     pub async fn start(self, bind: SocketAddr) -> Result<Handle, io::Error> {
+        let mut records = Records::seeded();
+        for (company, count) in &self.more_deals {
+            records.add_deals(company, *count);
+        }
+        records.locked.extend(self.locked);
         let crm = Arc::new(Crm {
             authorization: format!("Bearer {}", self.token),
             token_bucket: TokenBucket::full(self.rate_limit, Instant::now()),
-            record_store: RecordStore::new(Records::seeded()),
+            record_store: RecordStore::new(records),
         });
         let app = routes(&crm);
         server::start(bind, crm, app, CancellationToken::new()).await

@@ -1,7 +1,7 @@
 //! Deals, companies and the types of their properties. Property values of requests are parsed into a [`Field`] here.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -15,6 +15,8 @@ pub(super) struct Records {
     pub(super) companies: BTreeMap<u64, Company>,
     pub(super) deals: BTreeMap<u64, Deal>,
     pub(super) next_deal: u64,
+    /// The ids of the deals that cannot be changed.
+    pub(super) locked: BTreeSet<u64>,
     pub(super) notes: Vec<Note>,
     /// The number of sent e-mails. Their content is not stored.
     pub(super) emails: u64,
@@ -46,7 +48,7 @@ pub(super) struct Note {
     pub(super) written_at: Timestamp,
 }
 
-/// A stage of the pipeline, in pipeline order.
+/// A stage of the pipeline. The variants are in pipeline order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     AppointmentScheduled,

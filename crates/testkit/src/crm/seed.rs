@@ -1,6 +1,8 @@
 //! The initial data of the CRM. Tests and the demo depend on the ids, stages and amounts. Add new rows, but do not
 //! change existing rows.
 
+use std::collections::BTreeSet;
+
 use jiff::civil::{Date, date};
 
 use super::model::Stage::{
@@ -16,8 +18,26 @@ impl Records {
             companies: COMPANIES.into_iter().map(company).collect(),
             deals: DEALS.into_iter().map(deal).collect(),
             next_deal: 201,
+            locked: BTreeSet::new(),
             notes: Vec::new(),
             emails: 0,
+        }
+    }
+
+    /// Adds deals of a company in the first stage of the pipeline.
+    pub(super) fn add_deals(&mut self, company: &str, count: u64) {
+        for number in 1..=count {
+            let properties = [
+                (Property::Dealname, Field::Text(format!("{company} - Branch {number}"))),
+                (Property::Company, Field::Text(company.to_owned())),
+                (Property::Dealstage, Field::Stage(Appointment)),
+                (Property::Amount, Field::Amount((5_000 + 100 * number).into())),
+                (Property::Closedate, Field::Date(date(2027, 6, 30))),
+                (Property::Owner, Field::Text("sales-west".to_owned())),
+            ];
+            let id = self.next_deal;
+            self.next_deal += 1;
+            self.deals.insert(id, Deal { id, properties: properties.into(), updated_at: seeded_at() });
         }
     }
 }

@@ -34,18 +34,20 @@ pub trait Backend: Send + Sync {
     /// Performs one attempt. Dropping the future abandons the attempt.
     fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>>;
 
-    /// Returns the side effects of a call to `tool` with `input`, at most those of the tool.
+    /// Returns the side effects of a call to `tool` with `input`. A call can have fewer side effects than its tool, but
+    /// not more.
     fn effects(&self, tool: &CompiledTool, _input: &Value) -> SideEffects {
         tool.effects
     }
 
     /// Whether a call to the tool with this input deletes something. The name and the HTTP method of a tool can also
-    /// show that it deletes; a run checks them separately.
+    /// show that the tool deletes. A run checks the name and the method separately.
     fn deletes(&self, _tool: &CompiledTool, _input: &Value) -> bool {
         false
     }
 
-    /// Returns the implementation that would run `tool`, for tool types with several implementations per definition.
+    /// Returns the name and version of the implementation that would run `tool`. Empty for tool types with one
+    /// implementation per definition.
     fn implementation(&self, _tool: &CompiledTool) -> String {
         String::new()
     }
@@ -113,7 +115,8 @@ impl Attempt<'_> {
         sender.send(progress);
     }
 
-    /// Returns the arguments of a function: the input, or the tool's body template rendered with it.
+    /// Returns the arguments of a function: the tool's body template rendered with the input, or the input itself if
+    /// there is no template.
     pub fn arguments(&self) -> Result<Value, ToolFailure> {
         match &self.tool.arguments {
             None => Ok(self.input.clone()),
@@ -266,7 +269,7 @@ fn apply_message(failure: &mut ToolFailure, semantics: Option<&ErrorSemantics>) 
     }
 }
 
-/// The delays between attempts, unless the definition or the upstream sets others.
+/// The delays between attempts, unless the definition or the upstream sets other delays.
 const RETRY_DELAYS: RetryDelays = RetryDelays::exponential(Duration::from_millis(200), Duration::from_secs(30));
 
 /// What to do after a failed attempt.

@@ -1,4 +1,4 @@
-//! The result cache. [`key`] defines which calls are equal, and [`Audience`] who may get a result.
+//! The result cache. [`key`] defines which calls are equal. [`Audience`] defines which callers may get a cached result.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -36,7 +36,7 @@ use crate::{CallContext, CompiledTool};
 /// }
 /// ```
 ///
-/// A text is not a key:
+/// A string is not accepted as a key:
 ///
 /// ```compile_fail,E0308
 /// # use toolwright_tools::ports::ResultCache;
@@ -103,9 +103,9 @@ impl fmt::Display for CacheKey {
 impl Audience {
     /// Returns the audience of a result. It depends on what the tool can read:
     ///
-    /// - A request (`EXTERNAL_REST`, `HELIX`, `GRPC`) reads its input and its secrets. Without a secret of a user, the
-    ///   result is the same for all callers of the realm.
-    /// - Code without granted functions reads its input.
+    /// - A request (`EXTERNAL_REST`, `HELIX`, `GRPC`) reads only its input and its secrets. If no secret belongs to a
+    ///   user, the result is the same for all callers of the realm.
+    /// - Code without granted functions reads only its input.
     /// - All other tools can read data of the caller. Granted functions use the permissions and the secrets of the
     ///   caller. A library function gets the whole context of the call. An MCP server can keep a state for its session.
     fn of(cx: &CallContext, tool: &CompiledTool, secrets: &IdentifiedSecrets) -> Self {

@@ -7,7 +7,8 @@ const MAX_MESSAGES: usize = 20;
 /// The maximum length of a message, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// The messages of a call. They are stored outside of the attempt, so that a failed attempt keeps its messages.
+/// The messages of a call. They are stored outside of the attempt, so that they are reported even if the attempt fails
+/// or is dropped.
 #[derive(Debug, Default)]
 pub struct CallMessages(Mutex<Vec<String>>);
 
@@ -26,8 +27,8 @@ impl CallMessages {
     }
 }
 
-/// Shortens messages to the maximum number and length. Call it after the redaction, because a shortened text could hide
-/// a part of a secret from the redactor.
+/// Drops the messages above the maximum number, and shortens the others to the maximum length. Call it after the
+/// redaction, because a shortened text could hide a part of a secret from the redactor.
 pub(super) fn limit(messages: &mut Vec<String>) {
     messages.truncate(MAX_MESSAGES);
     for message in messages {

@@ -47,8 +47,8 @@ impl Executor {
         }
     }
 
-    /// Runs the tool's function or code, which prepares the payload. It may read, but not write, so a crashed server can
-    /// run it again.
+    /// Runs the tool's function or code, which prepares the payload. The function or code may read, but not write, so
+    /// the server can run it again after a crash.
     async fn run_preflight(&self, cx: &CallContext, ready: &mut ReadyCall) -> Result<Value, ToolError> {
         let (ports, tool) = (&*self.ports, &ready.tool);
         let identified = secrets::identify(ports, cx, tool).await?;

@@ -13,19 +13,19 @@ use crate::http_client::CompiledProvider;
 use crate::{CompiledTool, ToolReference};
 
 /// A tool, the tools that its code may call, the tools of its operations, its fallbacks and its verify operation, and the
-/// same for each of these tools. Each tool has its provider.
+/// same for each of these tools. The provider of each tool is part of its [`CompiledTool`].
 #[derive(Debug)]
 pub struct Closure(BTreeMap<String, Option<Arc<CompiledTool>>>);
 
 impl Executor {
-    /// Returns the closure of a tool as it is defined now. `tool` itself is not looked up again.
+    /// Returns the closure of a tool according to the current definitions. `tool` itself is not looked up again.
     pub async fn closure(&self, realm: &RealmScope, tool: &Arc<CompiledTool>) -> Result<Closure, ToolError> {
         Closure::of(&self.ports, realm, tool).await
     }
 
-    /// Returns the fingerprint of the closure of a tool that was just prepared, or `None` if the tool refers to no other
-    /// definition. It is computed once for each compiled tool. Every change of a definition causes the tool to be
-    /// compiled again, so a prepared tool has the current fingerprint.
+    /// Returns the fingerprint of the closure of a tool that was just prepared, or `None` if the tool refers to no
+    /// other definition. The fingerprint is computed once for each compiled tool. Every change of a definition causes
+    /// the tool to be compiled again, so a prepared tool has the current fingerprint.
     pub async fn closure_fingerprint(
         &self,
         realm: &RealmScope,
@@ -46,7 +46,7 @@ impl Closure {
     pub(super) async fn of(ports: &Ports, realm: &RealmScope, tool: &Arc<CompiledTool>) -> Result<Self, ToolError> {
         let mut tools = BTreeMap::from([(tool.definition.ref_name.key().to_owned(), Some(Arc::clone(tool)))]);
         let mut callers = vec![Arc::clone(tool)];
-        // A call that is nested more deeply is refused, so its definition has no effect.
+        // The executor refuses calls that are nested deeper than `MAX_DEPTH`, so deeper definitions have no effect.
         for _ in 0..=MAX_DEPTH {
             let mut called = Vec::new();
             for reference in callers.iter().flat_map(|caller| referenced_tools(&caller.definition)) {
@@ -86,7 +86,7 @@ impl Closure {
     }
 }
 
-/// Returns the tools that a call to the tool may call.
+/// Returns the names of the tools that the definition refers to: granted functions, fallbacks and the verify operation.
 fn referenced_tools(definition: &ToolDefinition) -> impl Iterator<Item = &str> {
     let fallbacks = definition.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
     let granted = definition.invocation.functions.values().map(String::as_str);

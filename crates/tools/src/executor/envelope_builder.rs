@@ -26,6 +26,8 @@ pub(super) struct EnvelopeBuilder {
     envelope: ToolEnvelope,
     /// The differences between the output and its schema.
     drift: Vec<SchemaDifference>,
+    /// Texts about names in the input without a match in the reference data.
+    unknown_names: Vec<String>,
 }
 
 impl EnvelopeBuilder {
@@ -44,6 +46,7 @@ impl EnvelopeBuilder {
         };
         Self {
             drift: Vec::new(),
+            unknown_names: Vec::new(),
             envelope: ToolEnvelope {
                 call_id,
                 name: request.tool_name(tool),
@@ -115,6 +118,7 @@ impl EnvelopeBuilder {
     /// Records the resolved names and their warnings.
     pub(super) fn set_resolved_inputs(&mut self, names: Resolution) {
         self.envelope.metadata.warnings.extend(names.warnings);
+        self.unknown_names = names.unknown_names;
         self.envelope.metadata.resolved_inputs = names.inputs;
     }
 
@@ -186,9 +190,19 @@ impl EnvelopeBuilder {
 
     /// Completes the envelope of a call that was refused, or that failed before the tool ran.
     pub(super) fn failed(mut self, error: ToolError, t_end: Timestamp) -> ToolEnvelope {
-        self.envelope.error = Some(error);
+        self.envelope.error = Some(self.with_unknown_names(error));
         self.envelope.t_end = t_end;
         self.envelope
+    }
+
+    /// Adds the texts about names without a match to an error, because such a name is a likely cause. The texts list
+    /// valid names, so that a model can correct the call.
+    fn with_unknown_names(&self, mut error: ToolError) -> ToolError {
+        if self.unknown_names.is_empty() {
+            return error;
+        }
+        error.message = format!("{}; {}", error.message, self.unknown_names.join("; "));
+        error.detail("unknownNames", self.unknown_names.clone())
     }
 
     /// Completes the envelope of a call that was answered from the cache.
@@ -197,7 +211,8 @@ impl EnvelopeBuilder {
         self.envelope.output = hit.output;
         self.envelope.truncated = hit.truncated;
         self.envelope.attachments = hit.attachments;
-        // The cached warnings include those about the tool's lifecycle, which this envelope already has.
+        // The cached warnings include warnings about the tool's life cycle. This envelope already has them, so they are
+        // not added again.
         let warnings = &mut self.envelope.metadata.warnings;
         warnings.extend(hit.warnings.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
         self.envelope.metadata.messages = hit.messages;
@@ -220,6 +235,7 @@ impl EnvelopeBuilder {
                 self.envelope.attachments = capped.attachments;
             }
             Err(error) => {
+                let error = self.with_unknown_names(error);
                 let mut error = add_required_details(error, self.envelope.metadata.http_status);
                 redactor.error(&mut error);
                 self.envelope.error = Some(error);

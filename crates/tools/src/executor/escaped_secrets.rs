@@ -7,7 +7,7 @@ use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
 use secrecy::{ExposeSecret, SecretString};
 
-/// The maximum size of the compiled expression. The expression of a secret of 3 KB is far smaller.
+/// The maximum size of the compiled regular expression. A secret of 3 KB needs far less.
 const MAX_REGEX_BYTES: usize = 16 << 20;
 
 /// Secrets with characters that can be escaped. Letters and digits are never escaped, so a text is searched only if it
@@ -16,8 +16,8 @@ const MAX_REGEX_BYTES: usize = 16 << 20;
 pub(super) struct EscapedSecrets {
     sequences: AhoCorasick,
     secrets: Vec<SecretString>,
-    /// The expression for all forms of the secrets. It is compiled on first use, because few texts contain one of the
-    /// sequences.
+    /// The expression for all forms of the secrets. It is compiled on first use, because few texts contain the longest
+    /// sequence of a secret.
     expression: OnceLock<Option<Regex>>,
 }
 
@@ -25,7 +25,8 @@ impl EscapedSecrets {
     /// Prepares the search for these secrets. Returns `None` if no secret has a character that can be escaped.
     pub(super) fn new(secrets: &[&str]) -> Option<Self> {
         let mut secrets: Vec<&str> = secrets.iter().copied().filter(|secret| !is_plain(secret)).collect();
-        // The expression prefers the first alternative. If one secret starts with another one, the longer one wins.
+        // The regular expression prefers the first alternative. Longer secrets come first, so if one secret starts with
+        // another one, the longer one matches.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let sequences = AhoCorasick::new(secrets.iter().map(|secret| longest_sequence(secret))).ok()?;
         let secrets: Vec<SecretString> = secrets.into_iter().map(SecretString::from).collect();
@@ -117,7 +118,7 @@ fn json_letter(character: char) -> Option<char> {
     })
 }
 
-/// The names of the entities that encoders use.
+/// The names of the HTML entities that encoders use for the character, as a regular expression.
 fn entity_names(character: char) -> Option<&'static str> {
     Some(match character {
         '&' => "amp|AMP",

@@ -66,10 +66,10 @@ impl ResultCache for MemoryCache {
     }
 }
 
-/// The longest period between two calls that a limit can require.
+/// The maximum period that a rate limit can require between two calls.
 const MAX_PERIOD: Duration = Duration::from_secs(86_400);
 
-/// Rate limits that are counted in this process. A limit that is not used for an hour is reset.
+/// A rate limiter that counts the calls of this process. A limit that is not used for an hour is reset.
 pub struct MemoryRateLimiter {
     limits: moka::sync::Cache<String, Arc<DefaultDirectRateLimiter>>,
     clock: DefaultClock,
@@ -100,8 +100,8 @@ fn quota(limit: RateLimit) -> Quota {
     let period = Duration::try_from_secs_f64(1.0 / limit.per_second)
         .unwrap_or(MAX_PERIOD)
         .clamp(Duration::from_nanos(1), MAX_PERIOD);
-    // INVARIANT: `burst * period` in nanoseconds fits into u64, because `governor` panics if it overflows. The maximum
-    // here is half of the range of u64, which is 292 years in nanoseconds.
+    // INVARIANT: `burst * period` in nanoseconds fits into u64, because `governor` panics if the product overflows. The
+    // maximum here is half of the range of u64, which is 292 years in nanoseconds.
     let max_burst = (u128::from(u64::MAX / 2) / period.as_nanos()).try_into().unwrap_or(u32::MAX);
     let burst = NonZeroU32::new(limit.burst.min(max_burst)).unwrap_or(NonZeroU32::MIN);
     Quota::with_period(period).unwrap_or(Quota::per_second(NonZeroU32::MAX)).allow_burst(burst)

@@ -1,7 +1,7 @@
 //! The executor: the only path from a call request to a result.
 //!
-//! [`Executor::prepare`] resolves and checks a call. Then a machine or a direct caller decides whether it is performed,
-//! and [`Executor::call`] performs it. Each step has its own module; this module defines their order.
+//! [`Executor::prepare`] resolves and checks a call. Then a machine or a direct caller decides whether the call is
+//! performed, and [`Executor::call`] performs it. Each step has its own module; this module defines their order.
 
 mod attempts;
 mod cache;
@@ -170,8 +170,8 @@ impl Executor {
         self.check_call(cx, request, found, names, t_start, sequence).await
     }
 
-    /// Like [`Executor::prepare`], for names that an earlier preparation resolved. The names keep the ids of that
-    /// preparation.
+    /// Like [`Executor::prepare`], but uses the ids in `names`, which an earlier preparation resolved, instead of
+    /// resolving the names again.
     pub async fn prepare_resolved(
         &self,
         cx: &CallContext,
@@ -208,7 +208,7 @@ impl Executor {
     ) -> Preparation {
         let version = found.as_ref().map(|tool| tool.definition.version.to_string()).unwrap_or_default();
         let call_id = sequence.next(&request.tool_name(found.as_deref().ok()), &version, &request.input);
-        let envelope_builder = EnvelopeBuilder::new(cx, &request, found.as_deref().ok(), call_id, t_start);
+        let mut envelope_builder = EnvelopeBuilder::new(cx, &request, found.as_deref().ok(), call_id, t_start);
         let permitted = found.and_then(|tool| {
             resolve::check_lifecycle(&tool)?;
             let permit = resolve::authorize(&self.ports, cx, &tool)?;
@@ -218,20 +218,20 @@ impl Executor {
             Ok((tool, permit)) => tool.check_input(names.apply(request.input)).await.map(|input| (tool, input, permit)),
             Err(error) => Err(error),
         };
+        envelope_builder.set_resolved_inputs(names);
         match checked {
             Ok((tool, input, permit)) => {
                 let effects = self.backend(&tool).map_or(tool.effects, |backend| backend.effects(&tool, &input));
                 let mut ready = ReadyCall::new(envelope_builder, tool, input, effects, permit);
                 ready.deletes =
                     self.backend(&ready.tool).is_some_and(|backend| backend.deletes(&ready.tool, &ready.input));
-                ready.envelope_builder.set_resolved_inputs(names);
                 Preparation::Ready(Box::new(ready))
             }
             Err(error) => Preparation::Refused(Box::new(envelope_builder.failed(error, self.ports.clock.now()))),
         }
     }
 
-    /// Returns the envelope of an interrupted write, after a check has confirmed that it took effect.
+    /// Returns the envelope of an interrupted write, after a check has confirmed that the write took effect.
     pub fn confirm(&self, ready: ReadyCall, output: Value) -> ToolEnvelope {
         let ReadyCall { mut envelope_builder, tool, input, .. } = ready;
         if let Some(price) = &tool.price {
@@ -272,8 +272,8 @@ impl Executor {
 
     /// Performs the second half of a call: rate limit, cache, secrets, run, redact, map, validate, truncate.
     pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> CallOutcome {
-        // The span has the level debug, because a span costs time even if nothing is logged in it. Warnings and errors
-        // get the ids of the call from a span of their own.
+        // The span has the level debug, because a span costs time even if nothing is logged in it. The warnings and
+        // errors of attempts get the ids of the call from the span of the attempt.
         let span = tracing::debug_span!(
             "tool_call", run = %cx.run, call = %ready.call_id(),
             correlation = cx.caller.correlation_id.as_ref().map(CorrelationId::as_str),
@@ -365,8 +365,8 @@ impl Executor {
         envelope
     }
 
-    /// Runs the tool's attempts, then its fallback if the definition has one for the failure. Maps and validates the
-    /// reply.
+    /// Runs the tool's attempts. If they fail and the definition has a fallback for the failure, calls the fallback.
+    /// Maps and validates the reply.
     async fn run_tool(
         &self,
         attempt: Attempt<'_>,
@@ -405,7 +405,7 @@ impl Executor {
 }
 
 impl Preparation {
-    /// Returns the same call under `name`, the name of the tool that the called tool replaces.
+    /// Returns the same call with `name` as its name. Used if the called tool replaces the tool `name`.
     pub fn with_name(self, name: &str) -> Self {
         match self {
             Preparation::Ready(mut ready) => {
@@ -446,7 +446,7 @@ impl ReadyCall {
         self.envelope_builder.name()
     }
 
-    /// Returns the names in the input that were resolved, by field.
+    /// Returns the names that were resolved in the input, by field.
     pub fn resolved_inputs(&self) -> &BTreeMap<String, ResolvedInput> {
         self.envelope_builder.resolved_inputs()
     }

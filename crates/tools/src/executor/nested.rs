@@ -22,7 +22,7 @@ pub enum NestedCallKind {
 
 impl Executor {
     /// Makes a nested call, if the parent allows the side effects of the called tool. The idempotency key of the nested
-    /// call is derived from the parent's key, so all attempts of the parent use the same key for it.
+    /// call is derived from the parent's key, so all attempts of the parent use the same key for the nested call.
     pub async fn call_nested(
         &self,
         call: Attempt<'_>,
@@ -106,9 +106,9 @@ impl CompiledTool {
     }
 }
 
-/// Checks that a call requires no approval, and that it writes only if its parent writes. A nested call cannot request an
-/// approval; a fallback may use the approval of its parent. The decision to allow the parent's call considered only the
-/// parent's definition.
+/// Checks that a call requires no approval, and that it writes only if its parent writes. A nested call cannot request
+/// an approval; a fallback may use the approval of its parent. If the parent only reads, its nested call must not
+/// write, because the decision to allow the parent's call considered only the parent's definition.
 fn check_effects(
     (tool, effects): (&CompiledTool, SideEffects),
     kind: NestedCallKind,

@@ -8,8 +8,8 @@ use toolwright_types::{NestedCall, ToolEnvelope, ToolError};
 /// The maximum size of the inputs of all nested calls in one envelope, in bytes of JSON.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
 
-/// The nested calls of a call. They are stored outside of the attempt, so that an attempt that is dropped midway still
-/// reports the calls it started.
+/// The nested calls of a call. They are stored outside of the attempt, so that they are reported even if the attempt is
+/// dropped midway.
 #[derive(Debug, Default)]
 pub struct NestedCalls(Mutex<Inner>);
 

@@ -152,8 +152,7 @@ impl Examined {
     }
 }
 
-/// Returns the messages in the result of a message mapping: a text, or a list of texts. Null and empty texts are no
-/// messages.
+/// Returns the messages in the result of a message mapping: a text, or a list of texts. Ignores null and empty texts.
 fn message_texts(found: Value) -> Vec<String> {
     let values = match found {
         Value::Array(values) => values,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolwright_types::ToolError;
 
-/// The queue time of a call. It is stored outside of the attempt, so that it survives an attempt that is dropped
+/// The queue time of a call. It is stored outside of the attempt, so that it is known even if the attempt is dropped
 /// midway.
 #[derive(Debug, Default)]
 pub struct QueueTimer(Mutex<Inner>);

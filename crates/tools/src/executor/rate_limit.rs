@@ -9,7 +9,7 @@ pub(super) async fn check(ports: &Ports, cx: &CallContext, tool: &CompiledTool) 
     let Some(limit) = tool.definition.rate_limit else {
         return Ok(());
     };
-    // The key contains the limit, so a changed limit does not count earlier calls.
+    // The key contains the limit, so the calls before a change of the limit do not count against the new limit.
     let key = format!("{}/{}/{}/{}", cx.realm.realm, tool.id, limit.per_second, limit.burst);
     ports.limiter.admit(&key, limit).await.map_err(|wait| {
         let message = format!("tool `{}` allows {} calls per second", tool.definition.ref_name, limit.per_second);

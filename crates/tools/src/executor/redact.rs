@@ -21,7 +21,7 @@ const PLACEHOLDER: &str = "[redacted]";
 /// Searches for all secrets of a call in one pass, in the encodings in which an upstream is likely to return them.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    /// Finds the values, and their encodings that change every character.
+    /// Finds the values themselves and their hexadecimal and base64 encodings.
     encoded: Option<AhoCorasick>,
     /// Finds the values with escaped characters.
     escaped: Option<Arc<EscapedSecrets>>,
@@ -32,7 +32,7 @@ impl Redactor {
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let values: Vec<&str> = secrets
             .into_iter()
-            // Secrets are sent without leading and trailing whitespace, so responses contain them in this form.
+            // Secrets are sent without leading and trailing whitespace, so responses contain the trimmed values.
             .map(|secret| secret.expose_secret().trim())
             .filter(|value| value.len() >= MIN_SECRET_LEN)
             .collect();

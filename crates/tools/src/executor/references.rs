@@ -19,11 +19,13 @@ const MAX_NAMES: usize = 100;
 pub(super) struct Resolution {
     pub inputs: BTreeMap<String, ResolvedInput>,
     pub warnings: Vec<String>,
+    /// Texts about names without a match, for the error of a call that fails. Each text lists the closest valid names.
+    pub unknown_names: Vec<String>,
 }
 
 impl Resolution {
     pub(super) fn from_recorded(inputs: BTreeMap<String, ResolvedInput>) -> Self {
-        Self { inputs, warnings: Vec::new() }
+        Self { inputs, ..Self::default() }
     }
 
     /// Replaces the resolved names in `input` with their ids.
@@ -39,8 +41,8 @@ impl Resolution {
     }
 }
 
-/// Resolves the names in the fields that the definition lists. A name that cannot be resolved stays unchanged, with a
-/// warning.
+/// Resolves the names in the fields that the definition lists. A name that cannot be resolved stays unchanged and
+/// causes a warning.
 pub(super) async fn resolve_names(ports: &Ports, cx: &CallContext, tool: &CompiledTool, input: &Value) -> Resolution {
     let mut resolution = Resolution::default();
     let Some(provider) = tool.provider.as_deref() else { return resolution };
@@ -52,12 +54,12 @@ pub(super) async fn resolve_names(ports: &Ports, cx: &CallContext, tool: &Compil
             Value::Array(items) => {
                 let mut all = Vec::with_capacity(items.len());
                 for item in items.iter().take(MAX_NAMES) {
-                    all.push(lookup.resolve(item, &mut resolution.warnings).await.unwrap_or_else(|| item.clone()));
+                    all.push(lookup.resolve(item, &mut resolution).await.unwrap_or_else(|| item.clone()));
                 }
                 all.extend(items.iter().skip(MAX_NAMES).cloned());
                 Some(Value::Array(all)).filter(|all| all != given)
             }
-            value => lookup.resolve(value, &mut resolution.warnings).await,
+            value => lookup.resolve(value, &mut resolution).await,
         };
         if let Some(resolved) = resolved {
             resolution.inputs.insert(field.clone(), ResolvedInput { original: given.clone(), resolved });
@@ -76,7 +78,7 @@ struct FieldLookup<'a> {
 
 impl FieldLookup<'_> {
     /// Returns the id that `value` names, or `None` if `value` stays unchanged.
-    async fn resolve(&self, value: &Value, warnings: &mut Vec<String>) -> Option<Value> {
+    async fn resolve(&self, value: &Value, resolution: &mut Resolution) -> Option<Value> {
         let Value::String(name) = value else { return None };
         let data_type = &self.source.data_type;
         let shown: String = name.chars().take(100).collect();
@@ -84,7 +86,11 @@ impl FieldLookup<'_> {
         let warning = match found {
             Ok(ReferenceMatch::Id(id)) => return Some(id),
             Ok(ReferenceMatch::AlreadyId) => return None,
-            Ok(ReferenceMatch::NotFound) => format!("`{data_type}` has no item named `{shown}`"),
+            Ok(ReferenceMatch::NotFound(closest)) => {
+                let text = unknown_name(data_type, &shown, &closest);
+                resolution.unknown_names.push(format!("{}: {text}", self.field));
+                text
+            }
             Ok(ReferenceMatch::Ambiguous(some)) => {
                 format!("`{shown}` is ambiguous in `{data_type}`: {}", some.join(" or "))
             }
@@ -93,7 +99,15 @@ impl FieldLookup<'_> {
                 format!("`{shown}` could not be looked up in `{data_type}`")
             }
         };
-        warnings.push(format!("{}: {warning}; the value is sent unchanged", self.field));
+        resolution.warnings.push(format!("{}: {warning}; the value is sent unchanged", self.field));
         None
+    }
+}
+
+fn unknown_name(data_type: &str, name: &str, closest: &[String]) -> String {
+    let quoted: Vec<String> = closest.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.is_empty() {
+        true => format!("`{data_type}` has no item named `{name}`"),
+        false => format!("`{data_type}` has no item named `{name}`; the closest names are {}", quoted.join(", ")),
     }
 }

@@ -18,7 +18,7 @@ pub struct ReadyCall {
     pub tool: Arc<CompiledTool>,
     /// The arguments, with defaults.
     pub input: Value,
-    /// The side effects of this call, at most those of the tool.
+    /// The side effects of this call. A call can have fewer side effects than its tool, but not more.
     pub effects: SideEffects,
     /// Whether the input makes this call delete something.
     pub deletes: bool,

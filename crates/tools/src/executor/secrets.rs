@@ -58,8 +58,8 @@ pub(super) async fn identify(
     Ok(IdentifiedSecrets(identified))
 }
 
-/// Opens the secrets of a call. The value of a login is its current access token, which is renewed within the deadline
-/// if necessary.
+/// Opens the secrets of a call. If a secret is an OAuth login, its value is the current access token, which is renewed
+/// within the deadline if necessary.
 pub(super) async fn reveal(
     ports: &Ports,
     cx: &CallContext,
@@ -116,7 +116,7 @@ pub(super) async fn report_refused_login(
     failure
 }
 
-/// Returns the provider of `tool` if `secret` is a login to it.
+/// Returns the provider of `tool` if `secret` is a login to that provider.
 fn login_provider<'a>(tool: &'a CompiledTool, secret: &str) -> Option<&'a ToolProviderConfig> {
     let config = &tool.provider.as_deref()?.config;
     let is_login = config.auth.is_login() && config.auth.secret_ref.as_deref() == Some(secret);

@@ -8,8 +8,9 @@
 //! | `gemini` | [`mangle`] | lowered to the subset of OpenAPI that Gemini reads |
 //!
 //! The root of every schema is an object without `$ref`, `allOf`, `anyOf` or `oneOf`, because providers reject these
-//! keywords at the root. `{}` becomes an object without properties. A schema that accepts no object, for example that
-//! of a list, becomes an object with the single property [`WRAPPER_PROPERTY`]. [`unwrap_arguments`] reverses this.
+//! keywords at the root. `{}` becomes an object without properties. A schema that accepts no object, for example the
+//! schema of a list, becomes an object with the single property [`WRAPPER_PROPERTY`]. [`unwrap_arguments`] reverses
+//! this.
 //!
 //! An export only describes the input. The executor validates each call against the tool's own schema, including
 //! constraints that the export cannot express. Property names are not changed, even if a provider does not accept them.
@@ -65,7 +66,7 @@ impl ExportFormat {
         ExportFormat::Gemini,
     ];
 
-    /// Returns the name of the format in routes.
+    /// Returns the name that routes use for the format.
     pub fn as_str(self) -> &'static str {
         match self {
             ExportFormat::Universal => "universal",

@@ -210,9 +210,9 @@ fn stub(fields: &Map<String, Value>) -> Value {
     Value::Object(short.map(|(keyword, value)| (keyword.to_owned(), value.clone())).collect())
 }
 
-/// Merges the target of a reference with its sibling keywords: into one object if they do not conflict, otherwise under
-/// `allOf`. Annotations beside the reference take precedence over those of its target, because they describe this use
-/// of it.
+/// Merges the target of a reference with the keywords beside the reference: into one object if they do not conflict,
+/// otherwise under `allOf`. Annotations beside the reference take precedence over those of the target, because they
+/// describe this use of the target.
 fn merge_reference(mut siblings: Map<String, Value>, target: Value) -> Value {
     let Value::Object(target) = target else {
         return Value::Object(siblings);

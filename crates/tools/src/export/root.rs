@@ -6,8 +6,8 @@ use super::WRAPPER_PROPERTY;
 use super::normalize::{References, normalize, resolve};
 use super::shape::{Kind, Shape, shape};
 
-/// Keywords that must not be at the root of an exported schema. If a schema has one of them there, [`lowered`] rebuilds
-/// its root.
+/// Keywords that must not be at the root of an exported schema. If the root of a schema has one of these keywords,
+/// [`lowered`] rebuilds the root.
 const NON_ROOT_KEYWORDS: [&str; 13] = [
     "$ref",
     "$dynamicRef",
@@ -23,7 +23,8 @@ const NON_ROOT_KEYWORDS: [&str; 13] = [
     "dependencies",
     "dependentSchemas",
 ];
-/// Keywords that the export states elsewhere, or that no longer apply to the rebuilt root.
+/// Keywords that are not copied to the root of an export. The export contains their values elsewhere, or they do not
+/// apply to a rebuilt root.
 const OMITTED_AT_ROOT: [&str; 5] = ["type", "title", "description", "enum", "default"];
 
 /// Returns the keywords of the object that `source` accepts. References are inlined, and combinators at the root are

@@ -71,7 +71,7 @@ impl Kind {
         kind == self || (self, kind) == (Kind::Number, Kind::Integer)
     }
 
-    /// Returns the type of the values that have both types.
+    /// Returns the intersection of two types, or `None` if no value has both.
     fn meet(self, other: Kind) -> Option<Kind> {
         match (self, other) {
             (Kind::Number, Kind::Integer) | (Kind::Integer, Kind::Number) => Some(Kind::Integer),
@@ -158,7 +158,8 @@ fn list<'a>(fields: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item
     fields.get(keyword).and_then(Value::as_array).into_iter().flatten().take(MAX_BRANCHES)
 }
 
-/// Returns the shapes of `if` and `dependentSchemas`. Each shape unites both cases, because the condition is not known.
+/// Returns the shapes of `if` and `dependentSchemas`. The condition depends on the value, so each shape allows the
+/// values that are valid if the condition is true, and those that are valid if it is false.
 fn conditions(fields: &Map<String, Value>) -> Vec<Shape> {
     let mut shapes = Vec::new();
     if fields.contains_key("if") {
@@ -251,7 +252,8 @@ fn unite_shapes(mut first: Shape, second: Shape) -> Shape {
         };
         first.insert(kind, united);
     }
-    // Integers are numbers, so both groups become one. A keyword that only one of them has is dropped.
+    // Integers are numbers, so the group for integers is united with the group for numbers. A keyword that only one of
+    // the two groups has is dropped.
     if first.contains_key(&Kind::Number)
         && let Some(integer) = first.remove(&Kind::Integer)
         && let Some(number) = first.remove(&Kind::Number)
@@ -281,8 +283,8 @@ fn intersect(mut first: Map<String, Value>, second: Map<String, Value>) -> Map<S
 fn unite(mut first: Map<String, Value>, mut second: Map<String, Value>) -> Map<String, Value> {
     let mut united = Map::new();
     if first.get("patternProperties") != second.get("patternProperties") {
-        // `additionalProperties` applies to properties that match no pattern. The patterns differ and are dropped
-        // below, so `additionalProperties` is dropped too.
+        // `additionalProperties` applies to properties that match no pattern. The two schemas have different patterns,
+        // which are dropped below, so `additionalProperties` is dropped too.
         for closing in ["additionalProperties", "unevaluatedProperties"] {
             first.shift_remove(closing);
         }

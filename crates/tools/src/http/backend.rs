@@ -137,8 +137,8 @@ fn request(attempt: &Attempt<'_>) -> Result<(HttpRequest, Vec<String>), ToolFail
     Ok((request, warnings))
 }
 
-/// Adds ids that connect the request with the logs and the journal of this server. With them, the operator of the
-/// upstream can ask about a request. The definition may set these headers itself.
+/// Adds ids that connect the request with the logs and the journal of this server. If the operator of the upstream asks
+/// about a request, the ids identify it here. The definition may set these headers itself.
 fn add_ids(request: &mut HttpRequest, attempt: &Attempt<'_>) {
     let correlation = attempt.cx.caller.correlation_id.as_ref().map(|id| HeaderValue::from_str(id.as_str()));
     // Unlike a random id, this id leads to the journal of the call. All attempts of a call have the same id.

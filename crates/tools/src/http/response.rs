@@ -14,7 +14,7 @@ use crate::executor::{BackendReply, Redactor, cancelled_failure};
 use crate::http_client::{HttpResponse, over_limit};
 use crate::ports::Payload;
 
-/// The maximum length of an error body in the details, in characters.
+/// The maximum number of characters of an error body that the error's details contain.
 const MAX_ERROR_PREVIEW_CHARS: usize = 2_000;
 
 /// Response headers that are passed on to the caller. All others are dropped, in particular cookies.

@@ -89,7 +89,7 @@ pub struct HttpRequest {
     pub url: Url,
     /// Headers that are sent to every host, including the targets of redirects.
     pub headers: HeaderMap,
-    /// Headers that are sent to this origin only, such as credentials.
+    /// Headers that are sent only to the origin of `url`, such as credentials.
     pub origin_headers: HeaderMap,
     /// The body.
     pub body: Option<Bytes>,
@@ -372,7 +372,8 @@ async fn read_response(mut response: reqwest::Response) -> Result<HttpResponse, 
             counter.add(body.get(counted..).unwrap_or_default()).map_err(over_limit)?;
             counted = body.len();
         }
-        // Decompressed chunks are ready at once, so the task would not yield and its timeout would not be checked.
+        // Decompressed chunks are ready at once. Without this call, the task would not yield, and its timeout would not
+        // be checked.
         tokio::task::coop::consume_budget().await;
     }
     Ok(HttpResponse { status, headers, body: body.freeze() })

@@ -48,7 +48,7 @@ pub(super) fn in_parameter(name: &str, value: &str) -> Option<String> {
 }
 
 /// Whether an argument of a command is a credential: the value of a flag with a sensitive name, the key of a well-known
-/// service, or a URL with a password. `previous` is the argument before it.
+/// service, or a URL with a password. `previous` is the argument before `argument`.
 pub(super) fn is_argument(previous: Option<&str>, argument: &str) -> bool {
     let (flag, value) = match argument.split_once('=') {
         Some((flag, value)) if !flag.contains("://") => (Some(flag), value),
@@ -57,8 +57,8 @@ pub(super) fn is_argument(previous: Option<&str>, argument: &str) -> bool {
     let is_next_flag = value.starts_with('-') || value.is_empty();
     let is_named = flag.is_some_and(|flag| {
         let flag = flag.to_ascii_lowercase();
-        // Some flags with sensitive names have other values, for example `--max-tokens 100` and `--password-file
-        // /run/secrets/db`.
+        // The value of a flag with a sensitive name is not always a credential, for example `--max-tokens 100` and
+        // `--password-file /run/secrets/db`.
         let is_location = ["file", "path", "dir", "env", "url"].iter().any(|end| flag.ends_with(end));
         is_sensitive_name(&flag) && !is_location && value.parse::<f64>().is_err()
     });

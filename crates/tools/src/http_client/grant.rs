@@ -19,7 +19,7 @@ use crate::ToolFailure;
 pub struct Grant {
     /// The endpoint that renews the token.
     pub token_endpoint: String,
-    /// The client that the grant was issued to.
+    /// The id of the OAuth client to which the grant was issued.
     pub client_id: String,
     /// The client's secret, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

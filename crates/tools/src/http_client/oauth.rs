@@ -51,7 +51,7 @@ impl Default for TokenCache {
 #[derive(Deserialize)]
 pub(super) struct TokenResponse {
     pub access_token: String,
-    /// Seconds; some servers write them as text.
+    /// The lifetime in seconds. Some servers send the number as a string.
     #[serde(default)]
     expires_in: Value,
     #[serde(default)]

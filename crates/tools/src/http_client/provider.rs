@@ -29,7 +29,7 @@ pub struct CompiledProvider {
 }
 
 impl CompiledProvider {
-    /// Checks a configuration, or returns all of its problems.
+    /// Compiles a provider, or returns all problems of its configuration.
     pub fn compile(document: Document<ToolProviderConfig>) -> Result<Self, Issues> {
         let Document { meta, body: config } = document;
         let mut issues = Issues::default();
@@ -68,9 +68,9 @@ impl CompiledProvider {
         &self.headers
     }
 
-    /// Returns a hash of the settings that decide what a call does. The texts for people and the settings of imports
-    /// are left out, because they have no influence on a call. The reference data is left out too, because each call
-    /// records the ids that it uses.
+    /// Returns a hash of the settings that decide what a call does. The name, the description and the settings of
+    /// imports are left out, because they have no influence on a call. The reference data is left out too, because each
+    /// call records the ids that it uses.
     pub(crate) fn call_fingerprint(&self) -> String {
         let mut config = self.config.clone();
         (config.name, config.description, config.tool_prefix) = (None, None, None);

@@ -7,8 +7,8 @@ use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 use toolwright_budget::{Stopped, charge_nested, within};
 
-/// The keyword that counts the work of validating against the schema that follows it. The value of the keyword is the
-/// number of nodes of that schema.
+/// A keyword in front of a schema. It counts the work of validating against this schema. Its value is the number of
+/// nodes of the schema.
 pub(super) const METER: &str = "x-toolwright-work";
 
 /// How many nodes of a schema are checked in one step.
@@ -52,7 +52,7 @@ impl<'i> Keyword<'i> for Meter {
 /// The payload of the unwinding that ends a validation. This unwinding does not call the panic hook.
 struct Unwound;
 
-/// Performs an operation of a validator, within a maximum number of steps. The validator may have meters.
+/// Performs an operation of a validator, whose schema may contain [`METER`] keywords, within a maximum number of steps.
 pub(super) fn metered<T>(steps: u64, operation: impl FnOnce() -> T) -> Result<T, Stopped> {
     // An operation does not change the validator, so the validator can be used after the unwinding.
     match within(steps, || catch_unwind(AssertUnwindSafe(operation)))? {

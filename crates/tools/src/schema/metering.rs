@@ -1,12 +1,13 @@
 //! Adds a meter to the parts of a schema that a validator may apply many times.
 //!
 //! The work of a validation can grow exponentially with the size of the schema, because references share definitions:
-//! thirty definitions that each refer twice to the next one make a billion paths. With a recursive definition, it grows
-//! with the depth of the value. So the work is counted, not estimated. A copy of the schema is compiled in which the
-//! keyword [`METER`] precedes certain schemas: each definition that a reference can reach, the schemas of items and
-//! properties, and large schemas. For example, `{"anyOf": […]}` becomes `{"allOf": [{METER: 3}, {"anyOf": […]}]}`. When
-//! the allowed work is used up, the meter ends the validation by unwinding. The validator has no other way to end
-//! early: if the meter rejected the value, the validator would continue and list the errors of every branch.
+//! thirty definitions that each refer twice to the next one make a billion paths. With a recursive definition, the work
+//! grows with the depth of the value. So the work is counted, not estimated. The validator compiles a copy of the
+//! schema. In the copy, the keyword [`METER`] precedes certain schemas: each definition that a reference can reach, the
+//! schemas of items and properties, and large schemas. For example, `{"anyOf": […]}` becomes `{"allOf": [{METER: 3},
+//! {"anyOf": […]}]}`. When the allowed work is used up, the meter ends the validation by unwinding. The validator has
+//! no other way to end early: if the meter rejected the value, the validator would continue and list the errors of
+//! every branch.
 
 use std::collections::{HashMap, HashSet};
 
@@ -57,7 +58,8 @@ const LITERALS: [&str; 2] = ["const", "enum"];
 /// Keywords that identify a schema.
 const IDENTIFIERS: [&str; 5] = ["$anchor", "$dynamicAnchor", "$id", "$recursiveAnchor", "id"];
 
-/// The maximum number of schemas that references name. The time to compile them grows with the square of their number.
+/// The maximum number of schemas that are the target of a reference. The time to compile them grows with the square of
+/// their number.
 const MAX_TARGETS: usize = 5_000;
 
 /// The URI of a schema without an `$id`.
@@ -86,7 +88,8 @@ pub(super) fn with_meters(source: &Value) -> Result<Option<Value>, Violation> {
     Ok((!survey.metered.is_empty()).then(|| survey.rebuild(source, &scope)))
 }
 
-/// The identity of a schema: its address in the source, which does not change while it is examined.
+/// The identity of a schema: the memory address of its value. The address does not change, because the source is
+/// borrowed while it is examined.
 type Address = usize;
 
 fn address(value: &Value) -> Address {
@@ -102,7 +105,7 @@ struct Survey<'s> {
     pending: Vec<(&'s Value, Scope)>,
     /// The schemas that were visited.
     schemas: HashSet<Address>,
-    /// The schemas that a reference may name.
+    /// The schemas that may be the target of a reference.
     targets: HashSet<Address>,
     /// The schemas that apply to each item or property of a value.
     loop_bodies: HashSet<Address>,
@@ -153,8 +156,8 @@ impl<'s> Survey<'s> {
 
     fn follow(&mut self, text: &'s str, scope: &Scope) -> Result<(), String> {
         let Some(reference) = self.resolve(text, scope) else {
-            // The reference names an anchor, a schema with an identifier, or a schema of JSON Schema itself. Schemas
-            // with anchors and identifiers are targets already, and the validator knows the schemas of JSON Schema.
+            // The reference names an anchor, a schema with an identifier, or a meta-schema of JSON Schema. Schemas with
+            // anchors and identifiers are targets already, and the validator contains the meta-schemas.
             let is_known =
                 text.starts_with('#') || text.contains("//json-schema.org/") || self.is_resource(text, scope);
             return if is_known {
@@ -255,7 +258,7 @@ impl<'s> Survey<'s> {
         Value::Object(outer)
     }
 
-    /// Returns the reference to the place of the target in the copy.
+    /// Rewrites a reference for the copy, where meters may have changed the path of the target.
     fn redirect(&self, text: &str, scope: &Scope) -> String {
         let resource = self.resource(text, scope);
         let (Some((document, path)), Some(mut node)) = (text.split_once('#'), resource) else { return text.to_owned() };
@@ -302,7 +305,8 @@ fn subschemas(fields: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value
     })
 }
 
-/// Returns the number of nodes of a value without definitions, and collects the weights of all objects.
+/// Returns the weight of a value, and collects the weights of all objects in it. The weight is the number of nodes, not
+/// counting `$defs` and `definitions`.
 fn weigh(value: &Value, weights: &mut HashMap<Address, u64>) -> u64 {
     match value {
         Value::Array(items) => 1 + items.iter().map(|item| weigh(item, weights)).sum::<u64>(),
@@ -367,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn number_of_definitions_is_limited() {
+    fn schema_with_too_many_referenced_definitions_is_rejected() {
         let schema = |count: usize| {
             let all: Vec<Value> = (0..count).map(|n| json!({ "$ref": format!("#/$defs/{n}") })).collect();
             let definitions: Map<String, Value> = (0..count).map(|n| (n.to_string(), json!({}))).collect();
@@ -432,7 +436,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn schema_with_meters_accepts_the_same_values(source in schemas(), value in values()) {
+        fn schema_reports_the_same_violations_with_and_without_meters(source in schemas(), value in values()) {
             let plain = jsonschema::options().offline().should_validate_formats(true).build(&source);
             let metered = Schema::compile(source);
             prop_assert_eq!(plain.is_ok(), metered.is_ok());

@@ -16,7 +16,7 @@ use toolwright_types::JsonSchema;
 const MAX_VIOLATIONS: usize = 20;
 /// The maximum length of a message, in characters.
 const MAX_MESSAGE_CHARS: usize = 400;
-/// The maximum number of steps for a list of violations. It is much lower than that of a validation, because the
+/// The maximum number of steps for listing violations. It is much lower than the maximum for a validation, because the
 /// validator creates an error for each branch that it tries.
 const VIOLATION_STEPS: u64 = 50_000;
 
@@ -65,7 +65,8 @@ impl Schema {
         })
     }
 
-    /// Validates `value` as [`Schema::check`] does, and distinguishes a value that needs too much work.
+    /// Like [`Schema::check`], but the error distinguishes a value that violates the schema from a value that needs too
+    /// much work.
     pub fn try_check(&self, value: &Value) -> Result<(), Rejection> {
         let Some(validator) = &self.validator else { return Ok(()) };
         let is_valid = || validator.is_valid(value);
@@ -83,8 +84,8 @@ impl Schema {
         compiled.map_err(|stopped| Violation::of_root(format!("the schema cannot be compiled: {stopped}")))?
     }
 
-    /// Like [`Schema::check`]. Returns the value. A long validation does not block the thread, and stops when the future
-    /// is dropped.
+    /// Like [`Schema::check`], but returns the value if it is valid. A long validation does not block the thread, and
+    /// stops when the future is dropped.
     pub async fn validate(self: &Arc<Self>, value: Value) -> Result<Value, Vec<Violation>> {
         match toolwright_budget::run((Arc::clone(self), value), |(schema, value)| schema.check(value)).await {
             Ok(((_, value), checked)) => checked.map(|()| value),
@@ -92,8 +93,8 @@ impl Schema {
         }
     }
 
-    /// Like [`Schema::try_check`]. Returns the value. A long validation does not block the thread, and stops when the
-    /// future is dropped.
+    /// Like [`Schema::try_check`], but returns the value if it is valid. A long validation does not block the thread,
+    /// and stops when the future is dropped.
     pub async fn try_validate(self: &Arc<Self>, value: Value) -> Result<Value, Rejection> {
         match toolwright_budget::run((Arc::clone(self), value), |(schema, value)| schema.try_check(value)).await {
             Ok(((_, value), checked)) => checked.map(|()| value),
@@ -156,7 +157,8 @@ fn compile(source: &Value, copy: Option<Value>) -> Result<jsonschema::Validator,
     let stopped = |stopped| Violation::of_root(format!("the schema cannot be compiled: {stopped}"));
     match copy {
         None => build(source).map_err(stopped)?,
-        // If the copy does not compile, the source is compiled too, because its error has the path in the source.
+        // If the copy does not compile, the source is compiled too. Its error contains the path in the source, not in
+        // the copy.
         Some(copy) => build(&copy).map_err(stopped)?.map_err(|error| match build(source) {
             Ok(Err(with_path)) => with_path,
             _ => error,
@@ -164,7 +166,8 @@ fn compile(source: &Value, copy: Option<Value>) -> Result<jsonschema::Validator,
     }
 }
 
-/// Lists the violations. If there are too many, returns the first one.
+/// Returns at most `MAX_VIOLATIONS` violations. If listing them takes more than `VIOLATION_STEPS` steps, returns only
+/// the first one.
 fn violations(validator: &jsonschema::Validator, value: &Value) -> Vec<Violation> {
     let all = || validator.iter_errors(value).take(MAX_VIOLATIONS).map(|error| violation(&error)).collect();
     let first = || validator.validate(value).err().iter().map(violation).collect();
@@ -177,8 +180,8 @@ fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
     Violation { path: error.instance_path().as_str().to_owned(), message: abbreviate(error.to_string()) }
 }
 
-/// Shortens a message in its middle. The validator quotes the whole value at the start of the message and states the
-/// problem at its end.
+/// Shortens a message by removing its middle, because the validator quotes the whole value at the start of the message
+/// and states the problem at its end.
 fn abbreviate(message: String) -> String {
     let count = message.chars().count();
     if count <= MAX_MESSAGE_CHARS {
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_a_validation_is_limited() {
+    fn validation_that_exceeds_the_step_limit_is_stopped() {
         for (keyword, last) in [("anyOf", json!(false)), ("allOf", json!(true)), ("oneOf", json!({ "type": "string" }))]
         {
             let schema = Schema::compile(doubling(60, keyword, last)).unwrap();
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_value_is_checked_against_a_recursive_union() {
+    fn deep_value_is_validated_correctly_against_a_recursive_union() {
         let node = json!({ "$ref": "#/$defs/node" });
         let schema = json!({ "$ref": "#/$defs/node", "$defs": { "node": { "type": "object", "anyOf": [
             { "properties": { "next": node } }, { "properties": { "next": node }, "required": ["other"] },

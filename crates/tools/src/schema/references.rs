@@ -14,7 +14,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Returns the rules inside of a schema.
+    /// Returns the rules that apply inside of a schema with these `fields`.
     pub(super) fn enter(&self, fields: &Map<String, Value>) -> Self {
         let mut scope = self.clone();
         if let Some(dialect) = fields.get("$schema").and_then(Value::as_str) {
@@ -32,8 +32,8 @@ impl Scope {
         scope
     }
 
-    /// Whether the identifier of a schema has no effect, because it is beside a `$ref` and the draft ignores keywords
-    /// beside a `$ref`.
+    /// Whether a schema keeps the identifier of its parent, because the draft ignores keywords beside a `$ref`,
+    /// including `$id`.
     pub(super) fn keeps_identifier(&self, fields: &Map<String, Value>) -> bool {
         self.ignores_siblings && fields.contains_key("$ref")
     }

@@ -1,4 +1,4 @@
-//! Authentication: tokens, API keys, OAuth2. Certificates are in `mtls`.
+//! Authentication: tokens, API keys, OAuth2. The module `mtls` tests client certificates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

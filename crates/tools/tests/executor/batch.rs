@@ -1,4 +1,4 @@
-//! Batches of calls: parallel by default, ordered by order keys.
+//! Batches of calls: calls run in parallel, but calls with a common order key run in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

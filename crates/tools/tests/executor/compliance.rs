@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolwright_testkit::definitions::{self, DefinitionKind};
-use toolwright_testkit::{Crm, LOOPBACK, Orders, crm, orders};
+use toolwright_testkit::definitions::{self, BaseUrls, DefinitionKind};
+use toolwright_testkit::{Crm, LOOPBACK, Orders, Web, crm, orders};
 use toolwright_tools::{CompiledTool, ToolMatch, Toolbox, builtin};
 use toolwright_types::{SideEffects, ToolType};
 
@@ -25,17 +25,20 @@ impl AllTools {
         let mut world = World::start().await;
         let crm = Crm::builder().start(LOOPBACK).await.unwrap();
         let orders = Orders::builder().start(LOOPBACK).await.unwrap();
+        let web = Web::builder().start(LOOPBACK).await.unwrap();
         for secret in definitions::SECRETS {
             world.secret(secret.name, secret.value);
         }
         for tool in builtin::tools(&builtin::library()).into_values() {
             world.catalog.put(tool);
         }
-        for demo in definitions::demo(&crm.base_url(), &orders.base_url()) {
+        let (crm_url, orders_url, web_url) = (crm.base_url(), orders.base_url(), web.base_url());
+        for demo in definitions::demo(BaseUrls { crm: &crm_url, orders: &orders_url, web: &web_url }) {
             match demo.kind {
                 DefinitionKind::Provider => drop(world.provider(demo.body)),
                 DefinitionKind::Tool => drop(world.tool(demo.body)),
-                DefinitionKind::Fragment | DefinitionKind::Agent => {}
+                // Agentic tools start runs, and these tests have no runs.
+                DefinitionKind::AgenticTool | DefinitionKind::Fragment | DefinitionKind::Agent => {}
             }
         }
         world.cx.resources.toolbox = Some(Arc::new(OneTool));

@@ -1,4 +1,4 @@
-//! Client certificates, tested with a TLS server that requires a certificate of its own certificate authority.
+//! Client certificates, tested with a TLS server that accepts only client certificates of one certificate authority.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,7 +81,7 @@ async fn client_with_a_trusted_certificate_is_accepted() {
 }
 
 #[tokio::test]
-async fn secret_ref_is_the_client_certificate_of_mtls_without_cert_ref() {
+async fn mtls_uses_the_secret_ref_as_client_certificate_if_cert_ref_is_absent() {
     let authority = CertificateAuthority::new().unwrap();
     let server = Server::start(&authority, ClientCertificates::Required, None).await;
     let world = world_trusting(roots(&authority)).await;

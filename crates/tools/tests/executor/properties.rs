@@ -63,7 +63,8 @@ fn any_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Checks that the envelope is a success, or a failure with a code and without output, and that it belongs to its call.
+/// Checks that the envelope is a success, or a failure with a code and without output. Also checks its input, its call
+/// id and its JSON form.
 pub(crate) fn check(envelope: &ToolEnvelope, input: &Value) {
     if !envelope.is_success() {
         failure(envelope);
@@ -106,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn generated_schema_and_input_yield_an_envelope(input_schema in any_schema(), output_schema in any_schema(), inputs in prop::collection::vec(any_json(), 4)) {
+    fn call_with_generated_schemas_and_input_returns_a_valid_envelope(input_schema in any_schema(), output_schema in any_schema(), inputs in prop::collection::vec(any_json(), 4)) {
         block_on(async {
             let world = World::start().await;
             let body = json!({ "refName": "t", "toolType": "FUNCTION", "invocation": { "path": "echo" }, "inputJsonSchema": input_schema, "outputJsonSchema": output_schema });

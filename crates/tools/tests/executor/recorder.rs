@@ -1,4 +1,4 @@
-//! A server that records its requests, for tests that compare them.
+//! A server that records the requests that it receives, for tests that compare the requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -33,7 +33,7 @@ impl Recorder {
         Self { url, log, _server: server }
     }
 
-    /// Returns the values of one header, by request.
+    /// Returns the value of one header in each request.
     pub(crate) fn header(&self, name: &str) -> Vec<Option<String>> {
         let value = |request: &HeaderMap| request.get(name).map(|value| value.to_str().unwrap().to_owned());
         self.log.requests.lock().unwrap().iter().map(value).collect()

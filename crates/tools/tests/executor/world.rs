@@ -39,7 +39,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts a world with the built-in functions. Only providers may reach loopback.
+    /// Starts a world with the built-in functions. Only tools with a provider may reach loopback.
     pub(crate) async fn start() -> Self {
         Self::with(builtin::library(), HttpOptions::default()).await
     }
@@ -72,7 +72,7 @@ impl World {
         world
     }
 
-    /// Returns an executor over the same ports, with the functions of another library.
+    /// Returns an executor with the same ports and the functions of another library.
     pub(crate) fn executor_with(&self, library: Library) -> Executor {
         let ports = TestPorts {
             catalog: Arc::clone(&self.catalog),
@@ -355,7 +355,7 @@ impl ports::SecretResolver for TestSecrets {
         Box::pin(async move { Ok(SecretString::from(value)) })
     }
 
-    /// Returns the value itself as the token. An empty value represents a login that has ended.
+    /// Returns the stored value of the secret as the token. An empty value represents a login that has ended.
     fn token<'a>(
         &'a self,
         realm: &'a RealmScope,

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use toolwright_testkit::definitions::{BaseUrls, DefinitionKind, demo};
 use toolwright_tools::export::{ExportFormat, export};
 use toolwright_tools::{Schema, builtin};
 
@@ -54,9 +55,10 @@ fn exported_schemas_follow_the_universal_rules_and_accept_the_examples() {
     for tool in builtin::tools(&library).values() {
         universal_rules(&export(tool, ExportFormat::Universal)).unwrap();
     }
-    let demo = toolwright_testkit::definitions::demo("http://a", "http://b").into_iter();
+    let urls = BaseUrls { crm: "http://a", orders: "http://b", web: "http://c" };
+    let demo = demo(urls).into_iter();
     let demo = demo
-        .filter(|entry| entry.kind == toolwright_testkit::definitions::DefinitionKind::Tool)
+        .filter(|entry| matches!(entry.kind, DefinitionKind::Tool | DefinitionKind::AgenticTool))
         .map(|entry| entry.body);
     for body in demo.chain(fixtures()) {
         let tool = compile(body);

@@ -1,5 +1,5 @@
-//! Defines the durable run that several benchmarks measure. A script replaces the model. It gives eleven replies, and
-//! each of the first ten requests four calls of a tool that only reads.
+//! Defines the durable run that several benchmarks measure. A script replaces the model. The script gives eleven
+//! replies. Each of the first ten replies requests four calls of a tool that only reads.
 
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor};
@@ -42,7 +42,7 @@ pub(crate) fn create(server: &Server, kind: &str, definition: &Value) {
     send_request(&server.address, &request("POST", &format!("/api/v1/ai/{kind}"), &definition.to_string()));
 }
 
-/// A Postgres database that is dropped with the value.
+/// A Postgres database. Dropping the value deletes the database.
 pub(crate) struct Database {
     server: String,
     name: String,

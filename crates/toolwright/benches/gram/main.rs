@@ -1,8 +1,8 @@
 //! Benchmarks gram queries over 10,000 agents. The queries run over REST on the definitions of a realm, and with the
 //! CLI on a file.
 //!
-//! The server is the real binary. On the first query after a change it builds a graph of the definitions, which it
-//! caches.
+//! The server is the real binary. On the first query after a change, the server builds a graph of the definitions and
+//! caches the graph.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -33,8 +33,8 @@ impl Database {
         }
     }
 
-    /// Adds `runs` copies of the runs of the template, with their journals, waits, decisions and effects. Each
-    /// hundredth copy is one of the waiting run, and the others are copies of the ended run.
+    /// Adds `runs` runs. Each hundredth run is a copy of the template's waiting run, and all others are copies of its
+    /// ended run. A copy includes the journal, the waits, the decisions and the effects of the run.
     pub(crate) async fn fill(&mut self, template: &Names, runs: usize) {
         let series = format!(
             "WITH RECURSIVE s (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM s WHERE i < {runs})"
@@ -117,8 +117,8 @@ impl Database {
         }
     }
 
-    /// Returns the tables that a query reads as a whole according to its plan: without an index, or through the whole
-    /// index.
+    /// Returns the tables that a query reads completely, according to its query plan. Such a query uses no index, or it
+    /// reads the whole index.
     pub(crate) async fn scanned_tables(&mut self, sql: &str) -> String {
         let (explain, scan) = match self {
             Self::Sqlite(_) => ("EXPLAIN QUERY PLAN", "SCAN "),

@@ -1,6 +1,6 @@
 //! Benchmarks the routes that read runs, approvals, effects and definitions, on a database with 100,000 runs and a
-//! million journal entries. After each request, the same SQL is executed directly, for comparison. The query plan of
-//! the SQL is checked too.
+//! million journal entries. After each request, the SQL of the route is executed directly, for comparison. The query
+//! plan of the SQL is checked too.
 //!
 //! The benchmark measures SQLite, and also Postgres when `scripts/with-services` starts it. `TOOLWRIGHT_BENCH_RUNS` sets
 //! the number of runs, and `TOOLWRIGHT_BENCH_ROUNDS` the number of requests per route.

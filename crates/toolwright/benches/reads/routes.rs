@@ -87,7 +87,8 @@ pub(crate) fn all(names: &Names) -> Vec<Route> {
     routes
 }
 
-/// The list of runs with each filter. Some filters select few runs, because a list without matches is the slowest.
+/// The list of runs with each filter. Some of these filters select few or no runs, because the list is slowest with
+/// such a filter.
 fn run_lists(names: &Names) -> Vec<Route> {
     let Names { run, realm, principal, middle: (micros, time), .. } = names;
     let called = "((r.kind = 'tool' AND r.subject = 'rare')

@@ -1,5 +1,5 @@
-//! Runs the same queries as SQL statements, either on one connection or through a pool of the same size as the server's
-//! pool. With a pool, successive queries use different connections.
+//! Runs the queries of the benchmark as SQL statements, either on one connection or through a pool of the same size as
+//! the server's pool. With a pool, successive queries use different connections.
 
 use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::SqlitePoolOptions;

@@ -1,5 +1,5 @@
-//! Executes the same number of steps with Restate's SDK alone: a service whose handler executes one named operation per
-//! step.
+//! Executes the steps of a run with Restate's SDK alone, for comparison. A service has a handler that executes one
+//! named operation per step.
 
 use std::net::SocketAddr;
 

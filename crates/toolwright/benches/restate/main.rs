@@ -49,7 +49,8 @@ fn main() {
     measure_bare();
 }
 
-/// Measures runs of one server, with its own Restate and its own database.
+/// Measures the runs of one server. The server gets a new Restate if `with_restate` is set, and a new database if
+/// `postgres` is set.
 fn measure_runs(name: &str, with_restate: bool, postgres: Option<&str>) {
     let (folder, restate) = (tempfile::tempdir().unwrap(), with_restate.then(|| block_on(Restate::start())));
     let database = postgres.map(|server| Database::create(server, "restate"));
@@ -79,7 +80,8 @@ fn measure_bare() {
     measure("Restate's SDK alone", &address, &request, &processes);
 }
 
-/// The processes whose CPU time is measured. For the SDK alone, the server is this process, with the load generator.
+/// The processes whose CPU time is measured. When the SDK alone is measured, the server is this process, which also
+/// contains the load generator.
 struct Processes {
     server: u32,
     restate: Option<u32>,

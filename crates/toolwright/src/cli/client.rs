@@ -134,7 +134,7 @@ impl ApiClient {
         self.send_expecting_success(request.timeout(CALL_TIMEOUT)).await
     }
 
-    /// Sends a PUT request; with `revision`, only that revision is replaced.
+    /// Sends a PUT request. If `revision` is present, the server rejects the request unless it is the current revision.
     pub(super) async fn put(&self, path: &str, body: &Value, revision: Option<i64>) -> Result<ApiResponse, Failure> {
         let mut request = self.request(Method::PUT, path).json(body);
         if let Some(revision) = revision {
@@ -241,7 +241,7 @@ pub(super) fn parse_name(text: &str) -> Result<String, String> {
 }
 
 impl ApiResponse {
-    /// Returns a header, if it is present and a text.
+    /// Returns the value of a header, if the header is present and its value is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -255,7 +255,7 @@ impl ApiResponse {
 }
 
 fn client_builder(connection: &Connection, url: &Url) -> Result<reqwest::ClientBuilder, Failure> {
-    // This fails if a provider is already installed. The error is ignored.
+    // This fails if a TLS provider is already installed. The error is ignored.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .default_headers(default_headers(connection.api_key.as_ref(), connection.realm.as_deref())?)

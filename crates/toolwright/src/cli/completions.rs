@@ -20,9 +20,9 @@ use super::suggest;
 
 /// How long a completion waits for the server.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// The variable that selects the shell of a completion.
+/// The environment variable that requests candidates. Its value is the name of the shell.
 const VARIABLE: &str = "COMPLETE";
-/// The commands whose arguments are names, with the collection of the names.
+/// The commands with arguments that are names, each with the REST collection that contains these names.
 const NAMED: [(&str, &str); 7] = [
     ("tools", TOOLS),
     ("agents", AGENTS),
@@ -32,7 +32,7 @@ const NAMED: [(&str, &str); 7] = [
     ("runs", RUNS),
     ("approvals", RUNS),
 ];
-/// The arguments of these commands that are names.
+/// The ids of the command-line arguments whose values are such names.
 const NAME_ARGUMENTS: [&str; 4] = ["reference", "references", "run", "other"];
 
 /// Arguments of `completions`.
@@ -42,7 +42,7 @@ pub(crate) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-/// Completes a command line, if the shell asks for it. Then this function does not return.
+/// Completes a command line and exits the process, if the shell asks for a completion. Otherwise returns.
 pub(crate) fn complete(command: fn() -> clap::Command) {
     clap_complete::CompleteEnv::with_factory(move || with_names(command())).var(VARIABLE).complete();
 }
@@ -58,7 +58,7 @@ pub(crate) fn print_script(args: &CompletionsArgs) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Adds the completion of names to the arguments that are names.
+/// Adds the completion of names to the arguments whose values are names.
 fn with_names(command: clap::Command) -> clap::Command {
     NAMED.into_iter().fold(command, |command, (noun, collection)| {
         command.mut_subcommand(noun, |noun| noun.mut_subcommands(|verb| with_names_of(verb, collection)))

@@ -42,7 +42,7 @@ const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 5] = [
 #[derive(Debug)]
 pub(super) struct FileDefinition {
     pub kind: ResourceKind,
-    /// The name under which it is addressed.
+    /// The name that identifies the definition in requests.
     pub name: String,
     /// The fields.
     pub body: Value,
@@ -192,7 +192,8 @@ pub(super) fn read_bytes(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the request field and value for a document: its URL, or its text read from a file or standard input.
+/// Returns the name and the value of the request field for a document. The value is the URL of the document, or its
+/// text, which is read from a file or standard input.
 pub(super) fn document_source(source: &str) -> Result<(&'static str, String), Failure> {
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(("url", source.to_owned()));

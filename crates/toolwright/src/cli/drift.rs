@@ -16,7 +16,7 @@ use super::pages::{List, PageArgs};
 use super::table::Table;
 use super::time::format_minute;
 
-/// The number of differences per finding in the table.
+/// The maximum number of differences that the table shows for one finding.
 const MAX_SHOWN_DIFFERENCES: usize = 3;
 
 /// Subcommands of `drift`.

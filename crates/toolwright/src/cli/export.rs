@@ -66,7 +66,7 @@ async fn pattern(cx: &Context, kind: ResourceKind, name: &str) -> Result<Pattern
     parse(&response.text).map_err(|error| unexpected(&response, &error))
 }
 
-/// Returns the fields that authors write, without the fields that are derived from others.
+/// Returns the fields that authors write, without the fields that are derived from other fields.
 fn exportable_fields(response: &ApiResponse) -> Result<Value, Failure> {
     let view: Value = response.read()?;
     let mut fields = authored_fields(&view).unwrap_or_default();
@@ -74,7 +74,7 @@ fn exportable_fields(response: &ApiResponse) -> Result<Value, Failure> {
         if fields.get("name") == fields.get("refName") {
             fields.shift_remove("name");
         }
-        // `sideEffects` contains the same information as this field.
+        // `hasSideEffects` only repeats information from `sideEffects`.
         if fields.contains_key("sideEffects") {
             fields.shift_remove("hasSideEffects");
         }

@@ -57,7 +57,7 @@ pub(super) enum Failure {
 /// A problem document (RFC 9457) of the server.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The problem. Its `type` is the URL of the page that explains the code. It is empty if no page exists.
+    /// The problem. Its `type` is the URL of the page that explains the code, or empty if no page exists.
     pub problem: Problem,
     /// The original document, for `--json`.
     text: String,
@@ -149,8 +149,8 @@ impl Failure {
 }
 
 impl Refusal {
-    /// Parses the problem document of an error response. If the response has none, for example because a proxy sent it,
-    /// the code is derived from the status.
+    /// Parses the problem document of an error response. If the response has none, for example because a proxy sent the
+    /// response, the code is derived from the status.
     pub(super) fn parse(status: u16, text: String, server: &str) -> Self {
         match serde_json::from_str::<Problem>(&text) {
             Ok(problem) => {

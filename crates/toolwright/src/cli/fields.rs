@@ -1,4 +1,4 @@
-//! Fields of JSON views as text and as labeled lines.
+//! Formats fields of JSON views as text, and prints them as labeled lines.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -18,7 +18,7 @@ pub(super) struct WriteArgs {
 }
 
 impl WriteArgs {
-    /// Whether nothing is written.
+    /// Whether the import only shows what it would write.
     pub(super) fn is_preview(&self) -> bool {
         !self.apply || self.dry_run
     }
@@ -34,7 +34,7 @@ pub(super) struct ImportSummary<'a> {
     imported: Vec<&'a str>,
     updated: Vec<&'a str>,
     unchanged: usize,
-    /// Names with reasons.
+    /// The name of each skipped item, with the reason.
     skipped: Vec<(&'a str, &'a str)>,
     warnings: &'a [String],
 }

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_create_request_omits_unset_options() {
+    fn request_of_the_keys_create_command_omits_unset_options() {
         let nothing = CreateArgs { label: None, principal: None, roles: Vec::new(), expires_in: None };
         let now: Timestamp = "2026-11-15T00:00:00Z".parse().unwrap();
         assert_eq!(nothing.body(now), json!({}));

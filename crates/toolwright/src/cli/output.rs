@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
-/// The width of a terminal below which texts are not wrapped.
+/// Texts are wrapped only if the terminal is wider than this number of columns.
 const MIN_WRAP_WIDTH: usize = 20;
 
 /// The output settings of a command.

@@ -161,7 +161,8 @@ fn sort_keys(text: &str) -> Vec<Value> {
     text.split(',').map(str::trim).map(key).collect()
 }
 
-/// Builds a table with the id, the version and all other fields on one line.
+/// Builds a table with one line for each record: the id, the version, and the other fields except those that the server
+/// manages.
 fn table(rows: &[Value]) -> Table {
     let mut table = Table::new(["ID", "VERSION", "RECORD"]);
     for row in rows {

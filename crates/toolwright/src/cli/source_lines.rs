@@ -1,8 +1,8 @@
 //! Finds the lines of the documents and fields of a JSON or YAML text, for error messages.
 //!
-//! The YAML parser does not report where a value begins. This scan finds the keys of block mappings and the items of block
-//! lists by their indentation, and the members of JSON and of flow collections by their brackets. If it cannot follow a
-//! path to its end, it returns the line of the nearest field that contains it.
+//! The YAML parser does not report where a value begins. This scan finds the keys of block mappings and the items of
+//! block lists by their indentation, and the members of JSON and of flow collections by their brackets. If the scan
+//! does not find a field, the result is the line of the nearest field that contains the field.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl DocumentLines {
         }
     }
 
-    /// Returns the lines of an element of a document that is a list.
+    /// If the document is a list, returns the lines of one of its elements.
     pub(super) fn element(&self, index: usize) -> Self {
         let prefix = format!("/{index}");
         let fields = self.0.iter().filter_map(|(pointer, line)| {
@@ -33,7 +33,7 @@ impl DocumentLines {
     }
 }
 
-/// Scans the documents of a text, which are separated by `---`. A document without content has no lines.
+/// Scans the documents of a text, which are separated by `---`. Documents without content are left out of the result.
 pub(super) fn scan(text: &str) -> Vec<DocumentLines> {
     let mut documents = vec![Scan::default()];
     for (index, line) in text.lines().enumerate() {
@@ -59,9 +59,9 @@ struct Level {
 struct Scan {
     lines: BTreeMap<String, usize>,
     levels: Vec<Level>,
-    /// Lines that are indented more than this belong to a block of text.
+    /// Lines that are indented more than this belong to a multi-line text.
     text_indent: Option<usize>,
-    /// The number of open brackets of flow collections.
+    /// The open flow collections, innermost last.
     flow: Vec<Level>,
     /// The quotation mark of a quoted text that continues on the next line.
     quote: Option<char>,
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_block_fields_lists_and_texts_are_found() {
+    fn line_numbers_of_yaml_fields_list_items_and_block_texts_are_found() {
         let text = "# a tool\nrefName: t\ninvocation:\n  path: echo\n  headers: { a: 1, b: [1, 2] }\ntags:\n- x\n- y\n\
                     description: |\n  path: no\n    key: no\nexamples:\n  - input: 1\n    output: 2\n  - input: 3\nlast: 'it: is'\n---\n---\nrefName: u\n";
         let documents = scan(text);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_json_members_and_elements_are_found() {
+    fn line_numbers_of_json_members_and_elements_are_found() {
         let text = "[\n  {\n    \"refName\": \"a, {b}: \\\"c\",\n    \"tags\": [\n      \"x\",\n      { \"k\": 1 }\n    ]\n  },\n  {\n    \"a/b\": {\n      \"c\": 2\n    }\n  }\n]\n";
         let lines = &scan(text)[0];
         assert_eq!(lines.line("/0/refName"), Some(3), "{lines:?}");

@@ -29,7 +29,7 @@ pub(super) async fn during<T>(is_enabled: bool, future: impl Future<Output = T>)
     future.await
 }
 
-/// Writes to stderr. Errors are ignored, because the spinner has no content.
+/// Writes to stderr. Errors are ignored, because the spinner is not part of the command's results.
 fn draw(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());

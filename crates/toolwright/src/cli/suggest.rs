@@ -32,7 +32,8 @@ pub(super) async fn explain(client: &ApiClient, mut failure: Failure) -> Failure
     failure
 }
 
-/// Returns the names of the definitions of a collection. An error ends the list, because a suggestion is optional.
+/// Returns the names of the definitions of a collection. If a request fails, returns the names found so far, because a
+/// suggestion is optional.
 pub(super) async fn names(client: &ApiClient, collection: &str) -> Vec<String> {
     let mut found = Vec::new();
     if collection == TOOLS {
@@ -55,7 +56,7 @@ async fn page(client: &ApiClient, collection: &str, query: &[(&str, String)]) ->
     (page.items.iter().map(|view| text(view, "refName")).collect(), page.next_cursor)
 }
 
-/// Returns the hint for a name that does not exist, if a similar one does.
+/// Returns a hint for the unknown name `wanted`, if a similar name exists.
 pub(super) fn did_you_mean<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let mut similar: Vec<(usize, &str)> =
         names.into_iter().filter_map(|name| Some((distance(wanted, name)?, name))).collect();

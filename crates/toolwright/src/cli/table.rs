@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_never_shortened_and_the_last_columns_are_hidden() {
+    fn narrow_table_hides_the_last_columns_and_never_shortens_ids() {
         let mut table = Table::new(["RUN", "CALL", "TOOL", "INPUT", "AGENT", "REQUESTED"]).with_ids(2);
         let (run, call) = ("run_01KA3P6V0W5JYB9Q2F7T8XCD4E", "call_go54mr4j5qg2rtn2jlum6sasaj");
         table.row([run, call, "orders/cancel", r#"{"orderId":"4711"}"#, "desk", "2026-11-18 09:30"]);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn duration_without_positive_number_and_unit_is_rejected() {
+    fn duration_must_have_a_positive_whole_number_and_a_unit() {
         for (text, seconds) in [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("2w", 1_209_600)] {
             assert_eq!(parse_duration(text).unwrap(), Duration::from_secs(seconds), "{text}");
         }

@@ -17,7 +17,7 @@ pub(crate) struct UsesArgs {
     reference: String,
 }
 
-/// Lists the definitions that use a definition. A newer server may list further kinds.
+/// Lists the definitions that use a tool or a provider. A newer server may list further kinds of definitions.
 pub(super) async fn run(cx: &Context, collection: &str, args: UsesArgs) -> Result<Exit, Failure> {
     let response = cx.client.get(&format!("{}/uses", path(collection, &args.reference)), &[]).await?;
     if cx.output.json {

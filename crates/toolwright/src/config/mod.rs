@@ -260,8 +260,8 @@ impl Config {
             .transpose()
     }
 
-    /// Returns the `Host` and `Origin` values that the MCP server accepts. If the server listens on loopback, the
-    /// default is to accept only the values of this machine.
+    /// Returns the `Host` and `Origin` values that the MCP server accepts. If the server listens on loopback, these are
+    /// the loopback values and the configured values.
     pub(crate) fn mcp_host_policy(&self) -> HostPolicy {
         let split_list = |text: &str| -> Vec<String> {
             text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()

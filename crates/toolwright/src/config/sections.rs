@@ -95,8 +95,8 @@ pub(crate) struct SandboxSection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum McpStdio {
-    /// Commands are allowed if the server listens on loopback. Its administrators then have access to this machine
-    /// anyway.
+    /// Commands are allowed if the server listens on loopback. In that case, its administrators already have access to
+    /// this machine.
     Auto,
     /// Commands are always allowed.
     On,

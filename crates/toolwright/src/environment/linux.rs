@@ -1,9 +1,9 @@
 //! Hides the environment of the server from other processes.
 //!
-//! Programs that the server starts can read `/proc/<pid>/environ` and `/proc/<pid>/cmdline` of the server if they run as
-//! the same user. Both show the memory in which the kernel stored the environment and the arguments when the program
-//! started, whatever the process changes later. So the server executes itself again, with a small environment, and
-//! hands the variables over in an anonymous file.
+//! A program that the server starts can read `/proc/<pid>/environ` and `/proc/<pid>/cmdline` of the server if the
+//! program runs as the same user. Both files show the memory in which the kernel stored the environment and the
+//! arguments when the program started. A variable that the process removes later remains visible there. So the server
+//! executes itself again, with a small environment, and hands the variables over in an anonymous file.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +17,7 @@ use std::process::Command;
 use anyhow::Context;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// The variable with the number of the file descriptor of the anonymous file.
+/// The variable that contains the file descriptor of the anonymous file.
 const HANDOVER_VARIABLE: &str = "TOOLWRIGHT_HANDOVER_FD";
 /// The name of the anonymous file.
 const FILE_NAME: &str = "toolwright-environment";
@@ -131,7 +131,8 @@ fn received(fd: &str, visible: &BTreeMap<String, String>) -> anyhow::Result<BTre
     Ok(variables)
 }
 
-/// If the argument is a secret flag, returns its variable, and its value if it follows `=`.
+/// If the argument is a secret flag, returns the variable that replaces the flag. Also returns the value, if the
+/// argument has the form `--flag=value`.
 fn secret_flag(argument: &OsStr) -> Option<(&'static str, Option<String>)> {
     let text = argument.to_str()?;
     let (flag, value) = text.split_once('=').map_or((text, None), |(flag, value)| (flag, Some(value.to_owned())));
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_flag_becomes_a_variable() {
+    fn command_line_flag_with_a_secret_is_moved_to_an_environment_variable() {
         for arguments in [
             &["toolwright", "serve", "--database-url", "postgres://u:p@h/d", "--demo"][..],
             &["toolwright", "serve", "--database-url=postgres://u:p@h/d", "--demo"][..],
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn process_with_only_harmless_variables_is_not_executed_again() {
+    fn process_is_executed_again_only_if_its_environment_may_contain_secrets() {
         assert!(start(&["toolwright", "serve", "--demo"], &[("PATH", "/bin"), ("LC_ALL", "C")]).is_hidden());
         for name in ["TOOLWRIGHT_ADMIN_KEY", "ANTHROPIC_API_KEY", "PGPASSWORD", "DATABASE_URL"] {
             assert!(!start(&["toolwright", "serve"], &[(name, "x")]).is_hidden(), "{name}");

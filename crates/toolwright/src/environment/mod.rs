@@ -12,8 +12,8 @@ mod linux;
 pub(crate) struct Environment(Arc<BTreeMap<String, String>>);
 
 impl Environment {
-    /// Returns the environment, after it is hidden from other processes where the system can do that. The process may
-    /// execute itself again. Must be called while the process has a single thread.
+    /// Returns the environment. Hides it from other processes first, if the operating system supports this. The process
+    /// may execute itself again. Must be called while the process has a single thread.
     pub(crate) fn hide() -> anyhow::Result<Self> {
         let variables: BTreeMap<String, String> = std::env::vars_os().filter_map(utf8_pair).collect();
         #[cfg(target_os = "linux")]

@@ -8,9 +8,10 @@ use tokio::time::Instant;
 /// When idle connections are closed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
-    /// The time from the accept to the first complete request head.
+    /// The maximum time from the accept to the first complete request head.
     pub first_request: Duration,
-    /// The time without a request in progress, and the time in which a client reads nothing of a pending response.
+    /// The maximum time without a request in progress. Also the maximum time in which a client reads nothing of a
+    /// pending response.
     pub idle: Duration,
 }
 
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn request_in_progress_keeps_the_connection_and_its_end_starts_the_idle_time() {
+    async fn connection_does_not_expire_during_a_request_and_the_idle_time_starts_at_its_end() {
         let activity = Activity::new(DEADLINES);
         activity.request_started();
         tokio::time::advance(Duration::from_secs(100_000)).await;

@@ -84,8 +84,8 @@ fn builder(deadlines: Deadlines) -> Builder<TokioExecutor> {
     builder
 }
 
-/// Returns at most half of the number of files that this process may open. The other half is for the database, for
-/// requests to other systems and for worker processes.
+/// Limits `max_connections` to half of the number of files that this process may open. The other half is for the
+/// database, for requests to other systems and for worker processes.
 fn within_file_limit(max_connections: usize) -> usize {
     let Ok((files, _)) = getrlimit(Resource::RLIMIT_NOFILE) else { return max_connections };
     let available = usize::try_from(files / 2).unwrap_or(usize::MAX).max(1);

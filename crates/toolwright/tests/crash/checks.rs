@@ -338,8 +338,9 @@ impl RunCheck<'_> {
                 self.report(Some(call), format!("{tag} must not have an unknown outcome: {:?}", envelope.error));
             }
         } else if unverifiable && was_open && self.scheduler == Scheduler::Local {
-            // This applies only to local drivers. Under Restate the outcome of such a call may be known, or the call
-            // may not have started. The following branches check these cases.
+            // With local drivers, a call that was open at a crash and cannot be verified must have an unknown outcome.
+            // Under Restate, its outcome may be known, or the call may not have started. The following branches check
+            // these cases.
             self.report(Some(call), format!("{tag} was open at a crash, but its outcome is not unknown: {envelope:?}"));
         } else if workload::is_denied(tag) && reason(envelope) == Some("approval_denied") {
             if !changes.is_empty() {

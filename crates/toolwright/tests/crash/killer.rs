@@ -19,8 +19,8 @@ const MAX_UPTIME: Duration = Duration::from_millis(700);
 const MAX_STARTUP: Duration = Duration::from_millis(250);
 /// How long the killer waits for a request to reach the kill point. After this time it kills the server anyway.
 const INTERCEPT_TIMEOUT: Duration = Duration::from_millis(1200);
-/// How long the proxy delays responses until it has [`BATCH_SIZE`] of them. This is shorter than [`INTERCEPT_TIMEOUT`],
-/// because the calls that wait for these responses have deadlines.
+/// The maximum time that the proxy delays responses while it waits for [`BATCH_SIZE`] responses. This is shorter than
+/// [`INTERCEPT_TIMEOUT`], because the calls that wait for these responses have deadlines.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(400);
 /// Number of responses that the proxy releases at the same time, so that the server commits their outcomes together.
 const BATCH_SIZE: usize = 6;

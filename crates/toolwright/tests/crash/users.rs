@@ -173,8 +173,8 @@ impl Users {
         }
     }
 
-    /// Reads the event stream. Returns `true` when the run has ended or the response is a
-    /// violation, and `false` when the server is gone.
+    /// Reads the event stream. Returns `true` if the run has ended or its stream does not exist. Returns `false` if the
+    /// server is gone.
     async fn listen(&mut self, run: &str, follower: &mut FollowState) -> bool {
         if self.return_results(run, follower).await.is_err() {
             return false;

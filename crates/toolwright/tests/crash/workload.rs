@@ -4,7 +4,7 @@
 //! connects CRM requests, journal entries and envelopes.
 
 use serde_json::{Value, json};
-use toolwright_testkit::definitions::{self, DefinitionKind, SECRETS};
+use toolwright_testkit::definitions::{self, BaseUrls, DefinitionKind, SECRETS};
 
 use super::client::Client;
 use super::proxy;
@@ -66,7 +66,7 @@ pub(crate) async fn define(client: &Client, crm: &str) {
     for secret in SECRETS {
         client.create("secrets", json!({ "name": secret.name, "value": secret.value, "scope": "realm" })).await;
     }
-    for demo in definitions::demo(crm, crm) {
+    for demo in definitions::demo(BaseUrls { crm, orders: crm, web: crm }) {
         let mut body = demo.body;
         match demo.kind {
             DefinitionKind::Provider => client.create("tool-providers", body).await,
@@ -78,7 +78,7 @@ pub(crate) async fn define(client: &Client, crm: &str) {
                 }
                 client.create("tools", body).await;
             }
-            DefinitionKind::Tool | DefinitionKind::Fragment | DefinitionKind::Agent => {}
+            DefinitionKind::Tool | DefinitionKind::AgenticTool | DefinitionKind::Fragment | DefinitionKind::Agent => {}
         }
     }
     client

@@ -93,7 +93,7 @@ async fn denied_consent_stores_no_login() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mcp_login_is_rejected_without_oauth_or_permission() {
+async fn mcp_login_without_oauth_or_without_permission_is_rejected() {
     let (server, _gate, mcp_server) = start_with_oauth_provider().await;
     let token = json!({ "refName": "keyed", "providerType": "MCP", "baseUrl": format!("{}/mcp", mcp_server.url),
         "auth": { "authType": "bearer", "secretRef": "s" } });

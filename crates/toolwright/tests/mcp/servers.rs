@@ -89,7 +89,8 @@ async fn tools_of_a_server_with_the_older_sse_transport_can_be_imported_and_call
     let (status, view) = api(&server, Method::POST, "tools/import/mcp", Some(import)).await;
     assert_eq!((status, &view["imported"]), (200, &json!([{ "refName": "x_echo" }])), "{view}");
     assert_eq!(text(&call(&server, "x_echo", json!({ "message": "hello" })).await), "Echo: hello");
-    // The current transport does not work with this server, so the setting has an effect.
+    // The current transport does not work with this server. This shows that the setting `mcpTransport` selects the
+    // transport.
     let current = json!({ "mcpTransport": "streamable-http" });
     api(&server, Method::PATCH, "tool-providers/old", Some(current)).await;
     let refused = call(&server, "x_echo", json!({ "message": "hello" })).await;
@@ -200,8 +201,8 @@ async fn stdio_import_is_forbidden_when_stdio_is_disabled() {
     assert!(problem["detail"].as_str().unwrap().contains("mcp.stdio"), "{problem}");
 }
 
-/// A program that is not an MCP server. It writes to standard error what it can read about its parent and its own
-/// secrets.
+/// A program that is not an MCP server. It writes its own secrets and everything that it can read about its parent
+/// process to standard error.
 const SPY: &str = r#"
 tr '\0' '\n' < /proc/$PPID/environ >&2
 echo "command line: $(tr '\0' ' ' < /proc/$PPID/cmdline)" >&2
@@ -282,6 +283,6 @@ async fn number_of_running_commands_of_one_principal_is_limited() {
     assert_eq!(status, 502, "{problem}");
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("RATE_LIMIT") && detail.contains("mcp.max_processes_per_principal"), "{detail}");
-    // The running command is still used.
+    // The command that already runs can still be called.
     assert_eq!(call(&server, "a_calculator", json!({ "expression": "6*7" })).await["error"], json!(null));
 }

@@ -55,7 +55,8 @@ fn client_of_mcp_revision_2025_11_25_is_served_over_stdio() {
 #[test]
 fn probe_calls_no_tool_unless_a_call_is_requested() {
     let server = Server::start_without_demo(Vec::new());
-    // The run of a call that writes is listed as soon as the call has ended.
+    // A call to a tool that writes is in the output of `runs list` as soon as the call has ended. So the output shows
+    // whether the probe has called the tool.
     let tool =
         json!({ "refName": "note", "toolType": "FUNCTION", "sideEffects": "writes", "invocation": { "path": "echo" } });
     server.run_with_stdin(&["tools", "apply", "-f", "-"], &tool.to_string()).expect_exit(0);

@@ -128,7 +128,7 @@ pub struct SequenceEntry {
     /// The name of the tool, with an optional version requirement: `hubspot/search-deals@^1.2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_slug: Option<String>,
-    /// What the step is for.
+    /// The purpose of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
 }
@@ -144,7 +144,7 @@ pub struct AvailableTool {
     /// The name of the tool, with an optional version requirement: `google/search@^1.2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_slug: Option<String>,
-    /// A hint for the model: it prefers tools with a higher number.
+    /// A hint for the model. The model prefers tools with a higher number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
 }
@@ -202,7 +202,7 @@ impl Default for ContextConfig {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReferenceDataSelection {
-    /// The provider. Its name or id.
+    /// The name or the id of the provider.
     pub integration_id: String,
     /// The types of data, such as `users` or `deal_stages`.
     pub data_types: Vec<String>,

@@ -212,8 +212,8 @@ pub struct ToolPrice {
     /// The price of each unit in US dollars. Requires `units`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_unit_usd: Option<f64>,
-    /// The number of units of a call, as JSONPath or an expression over the response: a number, or a list whose items
-    /// count.
+    /// A JSONPath or an expression over the response that gives the number of units of a call. If the result is a list,
+    /// each item is one unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<String>,
 }

@@ -111,7 +111,7 @@ pub struct ToolDefinition {
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, ErrorSemantics>))]
     pub error_handling: BTreeMap<u16, ErrorSemantics>,
-    /// Retries after the first attempt; the provider's `maxRetries` if absent.
+    /// The number of retries after the first attempt; the provider's `maxRetries` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_retry_count: Option<u32>,
     /// How the delay between attempts grows.
@@ -292,7 +292,7 @@ impl ToolDefinition {
             Some(false) => Some(SideEffects::Reads),
             None => None,
         });
-        // The tools of an agentic or composite tool may write, and they can change later.
+        // An agentic or composite tool counts as a writing tool, because its tools may write and can change later.
         let calls_tools = matches!(self.tool_type, ToolType::Agentic | ToolType::Composite);
         let declared = declared.or(calls_tools.then_some(SideEffects::Writes));
         declared.unwrap_or_else(|| match self.invocation.method.as_deref() {
@@ -311,8 +311,8 @@ impl ToolDefinition {
                 if self.has_input_schema() { schema } else { unified().unwrap_or_else(|| json!({ "type": "object" })) };
             schema = composite.with_operation_parameter(schema);
         }
-        // The short form lists all parameters, so a misspelled name is an error. An empty list is a tool without a
-        // schema.
+        // The short form lists all parameters, so a misspelled name is an error. An empty list means that the author
+        // defined no schema, so every parameter is allowed.
         if self.has_short_input()
             && let Some(fields) = schema.as_object_mut()
         {

@@ -1,4 +1,4 @@
-//! Agentic tools as documents of their own: which field of the view is which field of the tool definition.
+//! Agentic tools as separate documents: maps the fields of an agentic tool to the fields of the tool definition.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ const AGENTIC_FIELDS: [&str; 9] = [
     "metadata",
 ];
 
-/// The fields with another name in the tool definition.
+/// The fields that have another name in the tool definition. The first name is that of the agentic tool.
 const RENAMED_FIELDS: [(&str, &str); 4] = [
     ("slug", "refName"),
     ("inputSchema", "inputJsonSchema"),
@@ -37,7 +37,7 @@ const RENAMED_FIELDS: [(&str, &str); 4] = [
 /// Fields of the view that the server computes. A client may send them back.
 const COMPUTED_FIELDS: [&str; 2] = ["tenantId", "generatedPrompt"];
 
-/// The last part of paths under `/api/v1/agentic-tools`, which cannot be names.
+/// The names that an agentic tool must not have, because routes under `/api/v1/agentic-tools` use them.
 const RESERVED_SLUGS: [&str; 2] = ["invoke", "test-prompt"];
 
 /// An agentic tool.
@@ -87,19 +87,19 @@ pub struct AgenticToolView {
     pub durable: Option<bool>,
     /// `draft`, `active` or `disabled`.
     pub status: AgenticToolStatus,
-    /// Data of the author.
+    /// Additional data that the author stores with the tool.
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
     /// The version.
     pub version: String,
     /// The number of writes, which is the ETag.
     pub revision: i64,
-    /// The principal that created it.
+    /// The principal that created the tool.
     pub created_by: String,
     /// When the tool was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// The principal that wrote it last.
+    /// The principal that wrote the tool last.
     pub updated_by: String,
     /// When the tool was written last.
     #[schema(value_type = String, format = DateTime)]
@@ -194,7 +194,7 @@ pub(super) fn not_found(session: &Session, reference: &str) -> Problem {
     Problem::new(Code::NotFound, format!("there is no agentic tool `{reference}` in realm `{}`", session.realm.name))
 }
 
-/// Returns the body of a new tool definition for the body of a new agentic tool.
+/// Converts the body of a new agentic tool to the body of a new tool definition.
 pub(super) fn new_tool(body: Value) -> Result<Value, Problem> {
     let Value::Object(mut fields) = body else { return Err(not_an_object()) };
     if fields.get("slug").is_none_or(Value::is_null) && fields.get("refName").is_none_or(Value::is_null) {
@@ -212,7 +212,7 @@ pub(super) fn new_tool(body: Value) -> Result<Value, Problem> {
     Ok(Value::Object(tool))
 }
 
-/// Returns the merge patch of the tool definition for a merge patch of an agentic tool.
+/// Converts a merge patch of an agentic tool to a merge patch of the tool definition.
 pub(super) fn tool_patch(patch: Value) -> Result<Value, Problem> {
     let Value::Object(mut fields) = patch else { return Err(not_an_object()) };
     if let Some(Value::Object(allocation)) = fields.get_mut("toolAllocation") {
@@ -278,7 +278,7 @@ fn not_an_object() -> Problem {
     Problem::invalid("", "an agentic tool must be a JSON object")
 }
 
-/// Returns the problem for an error of the registry, with the paths of the agentic tool.
+/// Returns the problem for an error of the registry. Its paths refer to fields of the agentic tool.
 pub(super) fn problem(error: RegistryError) -> Problem {
     match error {
         RegistryError::Invalid(Issues(issues)) => {
@@ -290,7 +290,7 @@ pub(super) fn problem(error: RegistryError) -> Problem {
     }
 }
 
-/// Returns the path in the view for a path in the tool definition.
+/// Converts a path in the tool definition to the path in the agentic tool.
 fn view_path(path: &str) -> String {
     if let Some(rest) = path.strip_prefix("/agentic/") {
         return format!("/{rest}");
@@ -304,7 +304,7 @@ fn view_path(path: &str) -> String {
     path.to_owned()
 }
 
-/// The tool type that lists of agentic tools filter by.
+/// The value of `toolType` by which lists of agentic tools are filtered.
 pub(super) fn tool_type() -> Value {
     serde_json::to_value(ToolType::Agentic).unwrap_or_default()
 }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_move_to_their_places_in_the_tool_definition() {
+    fn agentic_tool_fields_are_converted_to_tool_definition_fields() {
         let body = json!({ "name": "A B", "systemPrompt": "p", "inputSchema": {}, "status": "disabled",
             "toolDescription": "d", "category": "crm", "tenantId": "t" });
         let expected = json!({ "name": "A B", "refName": "a-b", "inputJsonSchema": null, "enabled": false,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_issues_are_those_of_the_view() {
+    fn tool_definition_error_paths_are_converted_to_agentic_tool_paths() {
         for (stored, view) in [
             ("/agentic/systemPrompt", "/systemPrompt"),
             ("/inputJsonSchema/type", "/inputSchema/type"),

@@ -1,4 +1,5 @@
-//! Wire views of the executions of agentic tools. All of them are views of the run's journal. Personal data is masked.
+//! Wire views of the executions of agentic tools. All of them are computed from the journal of the run. Personal data
+//! is masked.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ const MAX_TEXT_BYTES: usize = 100_000;
 pub enum ExecutionStatus {
     /// The run has not ended. It may wait for an approval.
     Running,
-    /// The run has a result. A result after the step limit is partial, with a warning.
+    /// The run has a result. If the run has reached its step limit, the result is partial and has a warning.
     Success,
     /// The run failed.
     Error,
@@ -29,7 +30,7 @@ pub enum ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// The status of the execution for the status of its run.
+    /// Converts the status of a run to the status of the execution.
     pub(crate) fn of(status: RunStatus) -> Self {
         match status {
             RunStatus::Completed | RunStatus::MaxIterations => Self::Success,
@@ -48,7 +49,7 @@ pub struct ExecutionSummaryView {
     pub id: String,
     /// The agentic tool.
     pub agentic_tool: String,
-    /// The start of the task.
+    /// The first 500 characters of the message with the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The status.
@@ -99,7 +100,7 @@ impl ExecutionSummaryView {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionView {
-    /// The fields of the list.
+    /// The fields of an execution in a list.
     #[serde(flatten)]
     pub summary: ExecutionSummaryView,
     /// The id of the agentic tool.
@@ -151,7 +152,7 @@ pub struct LlmCallView {
     pub prompt: String,
     /// The reply.
     pub response: String,
-    /// Why the model decided so, as far as it says.
+    /// The reason that the model gave for its decision, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     /// The input tokens.
@@ -217,7 +218,7 @@ pub struct CostBreakdown {
 pub struct LlmCallCost {
     /// The id of the call in this execution.
     pub call_id: String,
-    /// What the model was called for.
+    /// The purpose of the call, such as `planning`.
     pub purpose: String,
     /// The model.
     pub model: String,
@@ -366,9 +367,10 @@ impl CostBreakdown {
             })
             .collect();
         let tokens = llm_calls.iter().map(|call| call.tokens_input + call.tokens_output);
-        let cost = llm_calls.iter().map(|call| call.cost).chain(action_calls.iter().map(|call| call.cost)).sum();
+        let costs = llm_calls.iter().map(|call| call.cost).chain(action_calls.iter().map(|call| call.cost));
         Self {
-            total_cost: round_usd(cost),
+            // `sum` would return -0 if there are no costs.
+            total_cost: round_usd(costs.fold(0.0, |total, cost| total + cost)),
             total_tokens: tokens.chain(action_calls.iter().filter_map(|call| call.tokens)).sum(),
             llm_calls,
             action_calls,

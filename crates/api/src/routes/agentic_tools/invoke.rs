@@ -66,7 +66,8 @@ pub struct InvocationView {
 pub struct InvocationMeta {
     /// The slug of the tool.
     pub agentic_tool: String,
-    /// The id of the execution. It is the id of its run, or of the refused call if no execution started.
+    /// The id of the execution, which is the id of its run. If the call was refused and no execution started, the id of
+    /// the call's run.
     pub execution_id: String,
     /// How the tool uses its model.
     pub mode: ExecutionMode,
@@ -87,33 +88,33 @@ pub struct TraceView {
     pub steps: Vec<TraceStep>,
 }
 
-/// A call of an execution.
+/// A call to the model or to a tool that an execution made.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceStep {
     /// `llm_call` or `tool_call`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the model was called for.
+    /// For a call to the model: the purpose, such as `planning`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The tool.
+    /// For a call to a tool: the name of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// The tokens of a call to the model.
+    /// For a call to the model: the number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// The cost in US dollars.
     pub cost: f64,
     /// The duration in milliseconds.
     pub latency_ms: u64,
-    /// `success` or `error`, of a call to a tool.
+    /// For a call to a tool: `success` or `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
 
-/// Invokes an agentic tool. If a call of its run needs an approval, the response is 202: decide the approval under its
-/// `runId`, then read the execution.
+/// Invokes an agentic tool. If a call of its run needs an approval, the status of the response is 202. The client then
+/// decides the approval, with the `runId` in `approvals`, and reads the execution.
 #[utoipa::path(post, path = "/api/v1/agentic-tools/invoke", tag = TAG, operation_id = "invokeAgenticTool", request_body = InvokeBody,
     responses((status = 200, body = InvocationView), (status = 202, body = InvocationView)))]
 pub(super) async fn invoke(
@@ -289,7 +290,7 @@ pub(super) async fn find_tool(
     Err(Problem::invalid("/tool", detail))
 }
 
-/// Returns the statuses of runs for a status of executions.
+/// Returns the run statuses that correspond to an execution status. The list is empty if `status` is `None`.
 pub(super) fn run_statuses(status: Option<&str>) -> Result<Vec<RunStatus>, Problem> {
     let Some(text) = status else { return Ok(Vec::new()) };
     let wanted: Result<ExecutionStatus, _> = serde_json::from_value(json!(text));

@@ -21,7 +21,7 @@ use crate::problem::{Code, Problem};
 use crate::state::AppState;
 use crate::views::PageView;
 
-/// The number of revisions that one request reads while it searches for changes of the prompt.
+/// The number of revisions that are read from the store at a time to find changes of the prompt.
 const REVISIONS_PER_PAGE: u32 = 100;
 
 /// A sample call for a prompt.
@@ -43,7 +43,7 @@ pub(super) struct PromptTestBody {
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct UnsavedPromptTestBody {
-    /// The agentic tool, as for its creation.
+    /// The agentic tool, in the format of a request that creates it.
     #[schema(value_type = Object)]
     tool: Value,
     /// The input of the sample call.
@@ -75,11 +75,11 @@ pub struct PromptTestView {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptReplyView {
-    /// The text.
+    /// The text of the reply.
     pub text: String,
     /// The tools that the model wants to call.
     pub tool_calls: Vec<RequestedToolView>,
-    /// The run of the model call.
+    /// The run that called the model.
     pub run_id: String,
     /// The number of tokens.
     pub tokens: u64,
@@ -119,7 +119,7 @@ impl From<PromptPreview> for PromptTestView {
     }
 }
 
-/// Shows the first request to the model for a sample input, and with `callModel` the reply.
+/// Shows the first request to the model for a sample input. With `callModel`, also shows the reply.
 #[utoipa::path(post, path = "/api/v1/agentic-tools/{ref}/test-prompt", tag = TAG, operation_id = "testAgenticToolPrompt",
     request_body = PromptTestBody, params(("ref" = String, Path)),
     responses((status = 200, body = PromptTestView)))]
@@ -193,7 +193,7 @@ pub(super) struct RegenerateBody {
 pub struct RegeneratedPromptView {
     /// The new prompt.
     pub system_prompt: String,
-    /// The prompt before.
+    /// The previous prompt.
     pub previous_prompt: String,
     /// The changes, as a unified diff.
     pub diff: String,
@@ -229,18 +229,18 @@ pub(super) async fn regenerate(
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptVersionView {
-    /// The revision of the tool that changed the prompt.
+    /// The revision in which the prompt was changed.
     pub revision: i64,
     /// The prompt. If the author wrote none, the generated prompt.
     pub system_prompt: String,
     /// Whether the prompt was generated from the definition.
     pub generated: bool,
-    /// The changes to the version before, as a unified diff. Absent for the first version.
+    /// The changes from the previous version, as a unified diff. Absent for the first version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// The principal that changed it.
+    /// The principal that changed the prompt.
     pub updated_by: String,
-    /// When it was changed.
+    /// When the prompt was changed.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
@@ -270,7 +270,7 @@ pub(super) async fn versions(
     let limit = usize::try_from(list_params::limit(params.limit)?).unwrap_or(1);
     let mut newest: Option<i64> = list_params::cursor(params.cursor.as_deref())?;
     let mut items: Vec<PromptVersionView> = Vec::new();
-    // The newest revision that has the same prompt as all revisions after it that were read.
+    // The revision that was read last. It is a version of the prompt if the next older revision has another prompt.
     let mut candidate: Option<Document<ToolDefinition>> = None;
     loop {
         let (page, next) =

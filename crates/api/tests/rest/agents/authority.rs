@@ -18,7 +18,8 @@ async fn agent_run_has_only_the_permissions_and_secrets_of_its_caller(server: Se
     server.post("tool-providers", provider).await.expect(201);
     let tool = json!({ "refName": "upstream", "toolType": "EXTERNAL_REST", "providerRef": "p", "invocation": { "path": "/echo" } });
     server.post("tools", tool).await.expect(201);
-    // The administrator defines the agent and stores this secret for the administrator only.
+    // The administrator defines the agent and stores this secret. Because of the scope `user`, only calls of the
+    // administrator use the secret.
     server
         .post("secrets", json!({ "name": "token", "scope": "user", "value": "the-administrators-own" }))
         .await

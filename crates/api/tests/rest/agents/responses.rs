@@ -363,7 +363,7 @@ async fn answer_that_cannot_be_checked_ends_the_run_after_one_model_call(server:
         "{message}"
     );
     assert_eq!(response["responseText"], "{}");
-    // A mismatch of the whole answer has no path.
+    // If the answer itself has the wrong type, the error contains no path.
     let list = json!({ "responseFormat": "structured", "responseSchema": { "type": "array" } });
     server.define_agent("b", json!([{ "reply": { "text": "{}" } }]), list).await;
     let message = server.run("b", "go").await["message"].as_str().unwrap().to_owned();

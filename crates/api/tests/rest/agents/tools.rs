@@ -151,8 +151,8 @@ async fn tools_selected_by_name_precede_those_selected_by_category_or_tag(server
     assert_eq!(found[4..], ["tagged", "helper"], "then tools selected by tag, then delegates: {found:?}");
     let delegate = &page["items"].as_array().unwrap()[5];
     assert_eq!((&delegate["delegate"], &delegate["shown"]), (&json!(true), &json!(true)), "{delegate}");
-    // If the number of tools in the context is limited, the tool `search_tools` counts as one of them. The rest are the
-    // tools that match the message best.
+    // If the number of tools in the context is limited, the tool `search_tools` counts as one of them. The other
+    // offered tools are those that match the message best.
     server.patch("agents/a", json!({ "maxToolsInContext": 2 })).await.expect(200);
     let page = server.get("agents/a/tools?message=the%20tagged%20one").await.expect(200);
     let shown: Vec<&str> = page["items"]

@@ -1,4 +1,4 @@
-//! Tests the texts about tools that a model receives: behavior hints, usage notes and the messages of calls.
+//! Tests the texts that describe tools to a model: behavior hints, usage notes and the messages of calls.
 
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ crate::on_sqlite!(
     confirmation_is_void_if_a_definition_behind_the_call_changes,
     client_of_an_older_protocol_revision_confirms_during_the_call,
     approvals_of_an_agent_run_are_requested_from_the_mcp_client,
-    confirmation_shows_every_field_or_is_not_requested
+    confirmation_is_requested_only_if_every_input_field_can_be_shown
 );
 
 async fn call_that_requires_confirmation_fails_for_a_client_without_elicitation(server: Server) {
@@ -132,7 +132,7 @@ async fn approvals_of_an_agent_run_are_requested_from_the_mcp_client(server: Ser
     assert_eq!(text["response"]["responseText"], "done");
 }
 
-async fn confirmation_shows_every_field_or_is_not_requested(server: Server) {
+async fn confirmation_is_requested_only_if_every_input_field_can_be_shown(server: Server) {
     server.define_echo("t_careful", json!({ "requiresConfirmation": true })).await;
     let client = Client::with_elicitation(&server);
     let long = "x".repeat(5_000);

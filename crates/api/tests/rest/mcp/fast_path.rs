@@ -7,7 +7,7 @@ use toolwright_testkit::{Faults, LOOPBACK};
 use super::{LATEST_VERSION, OLDER_VERSION, Session, post, reply};
 use crate::harness::{Response, Server, with_timeout};
 
-crate::on_sqlite!(fast_path_and_library_return_the_same_responses, call_on_the_fast_path_can_be_cancelled);
+crate::on_sqlite!(mcp_fast_path_and_mcp_library_return_the_same_responses, call_on_the_fast_path_can_be_cancelled);
 
 /// Returns the status and the message of a response, without the timestamps of the envelope.
 fn without_timestamps(answer: Response) -> (u16, Value) {
@@ -62,7 +62,7 @@ fn request_bodies() -> Vec<Value> {
     ]
 }
 
-async fn fast_path_and_library_return_the_same_responses(server: Server) {
+async fn mcp_fast_path_and_mcp_library_return_the_same_responses(server: Server) {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     server.define_echo("t_echo", json!({ "inputJsonSchema": schema })).await;
     server.define_echo("t_careful", json!({ "requiresConfirmation": true })).await;

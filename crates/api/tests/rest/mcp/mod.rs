@@ -64,7 +64,7 @@ impl Client {
         self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Sends a call again, with the answers to the input that the server requested for it.
+    /// Repeats a call, with answers to the requests for input in `requested`.
     async fn answer_elicitation(&self, tool: &str, arguments: Value, requested: &Value, answers: Value) -> Value {
         let state = &requested["requestState"];
         let params = json!({ "name": tool, "arguments": arguments, "inputResponses": answers, "requestState": state });

@@ -18,7 +18,7 @@ crate::on_sqlite!(
     credentials_in_a_model_url_are_rejected,
     cost_guardrail_with_a_limit_of_0_or_less_is_rejected,
     fallback_model_of_an_unknown_provider_is_rejected,
-    tool_found_by_search_is_offered_beyond_the_context_limit,
+    tool_found_by_search_is_offered_even_if_max_tools_in_context_is_reached,
     run_with_a_prompt_over_the_size_limit_is_rejected,
     approval_of_a_run_whose_agent_is_disabled_is_rejected,
 );
@@ -144,7 +144,7 @@ async fn fallback_model_of_an_unknown_provider_is_rejected(server: Server) {
     server.post("agents", agent).await.problem(422, "invalid-definition");
 }
 
-async fn tool_found_by_search_is_offered_beyond_the_context_limit(server: Server) {
+async fn tool_found_by_search_is_offered_even_if_max_tools_in_context_is_reached(server: Server) {
     for name in ["one", "two", "invoice"] {
         server.define_echo(name, json!({})).await;
     }

@@ -87,7 +87,7 @@ async fn edited_call_has_a_new_call_id(server: Server) {
     // A direct call with the edited input therefore has the same id.
     let direct = server.call("pay", json!({ "amount": 3 })).await;
     assert_eq!(envelope["call_id"], direct["call_id"]);
-    // A call has a new call id even if the edit does not change its input.
+    // An edited call has a new call id even if the edit does not change the input.
     let waiting = server.run("a", "go").await;
     let same = server.decide(&waiting, 0, json!({ "decision": "edit", "input": { "amount": 5 } })).await.expect(200);
     assert_ne!(envelopes(&same)[0]["call_id"], waiting["approvals"][0]["callId"]);

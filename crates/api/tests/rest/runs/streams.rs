@@ -144,7 +144,7 @@ async fn event_stream_resumes_after_any_event_id(server: Server) {
             server.request(reqwest::Method::GET, &format!("runs/{run}/events")).header("last-event-id", invalid);
         server.send(request).await.problem(400, "invalid-request");
     }
-    // Only the last event of a journal entry has an id. Events without an id must not be repeated or lost either.
+    // Only the last event of a journal entry has an id. The client must receive events without an id exactly once, too.
     let merged = |events: &[SseEvent]| merge_text(events);
     assert_eq!(merged(&live), merged(&replayed));
 }

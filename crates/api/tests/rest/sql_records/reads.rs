@@ -12,7 +12,7 @@ on_both_shops!(
     record_rules_hide_rows_and_fields_of_external_tables,
     database_import_does_not_overwrite_edited_or_manual_types,
     type_with_a_missing_table_or_column_is_rejected,
-    unreachable_database_fails_only_the_queries_of_its_types,
+    queries_fail_only_for_types_whose_database_is_unreachable,
     external_type_uses_only_the_realm_secret_for_its_database,
     database_import_of_more_than_1000_tables_is_rejected,
 );
@@ -218,7 +218,7 @@ async fn type_with_a_missing_table_or_column_is_rejected(shop: Shop) {
     }
 }
 
-async fn unreachable_database_fails_only_the_queries_of_its_types(shop: Shop) {
+async fn queries_fail_only_for_types_whose_database_is_unreachable(shop: Shop) {
     shop.import_all().await;
     for (name, url, message) in [
         ("private", "postgres://a:s3cr3t@10.0.0.1/x", "not a public address"),

@@ -128,11 +128,11 @@ async fn record_that_violates_a_table_constraint_is_rejected(shop: Shop) {
         assert_eq!(problem["errors"][0]["path"], path, "{problem}");
         assert!(problem["errors"][0]["message"].as_str().unwrap().contains(message), "{problem}");
     }
-    // `raw` cannot be written. A save that contains its stored value succeeds.
+    // The column `raw` cannot be written. A save that contains the stored value of `raw` succeeds.
     let mut whole = shop.gateway("find", "Part", json!({})).await.expect(200)["rows"][0].clone();
     whole["stock"] = json!(1);
     assert_eq!(shop.save("Part", whole.clone()).await["version"], 2);
-    // A save without `raw`, or with null, keeps its stored value.
+    // A save in which `raw` is absent or null keeps the stored value of `raw`.
     for (without, stock) in [(json!({ "raw": null }), 2), (json!({}), 3)] {
         let mut entity = json!({ "id": "1", "sku": "A-1", "of_order": "1", "stock": stock });
         entity.as_object_mut().unwrap().extend(without.as_object().unwrap().clone());

@@ -6,7 +6,7 @@ use toolwright_testkit::{Faults, LOOPBACK};
 use super::{define_second_version, define_write_agent_with, export, run_id, shadow_of};
 use crate::harness::{Server, calls_then, envelopes, merge};
 
-crate::on_both_databases!(comparison_runs_two_libraries_with_the_same_inputs,);
+crate::on_both_databases!(agent_is_run_with_both_libraries_on_the_same_inputs,);
 crate::on_sqlite!(
     comparison_replays_recorded_runs_with_two_libraries,
     comparison_captures_writes_unless_sending_is_requested,
@@ -47,7 +47,7 @@ async fn define_comparison_agent(server: &Server, more: Value) {
         .await;
 }
 
-async fn comparison_runs_two_libraries_with_the_same_inputs(server: Server) {
+async fn agent_is_run_with_both_libraries_on_the_same_inputs(server: Server) {
     define_comparison_agent(&server, json!({})).await;
     let inputs = json!([{ "userMessage": "sky" }, { "userMessage": "clouds", "context": { "wind": 3 } }, { "userMessage": "sea" }]);
     let body = json!({ "agentRef": "a", "a": "default", "b": "glass", "inputs": inputs, "repeat": 2 });

@@ -7,8 +7,8 @@ use super::{define_look_agent, define_second_version, define_write_agent, define
 use crate::harness::{Deployment, Server, Storage, calls_then, envelopes, merge};
 
 crate::on_sqlite!(
-    live_split_uses_the_library_for_its_share_of_the_runs,
-    run_with_an_unusable_library_uses_the_default_with_a_warning,
+    live_split_uses_the_new_library_for_the_configured_share_of_runs,
+    run_with_an_unusable_library_uses_the_default_library_with_a_warning,
     delegate_of_a_shadow_run_captures_its_writes,
     failed_read_does_not_fall_back_to_a_tool_that_writes,
     shadow_run_captures_client_calls_and_does_not_request_approval,
@@ -16,12 +16,12 @@ crate::on_sqlite!(
 );
 crate::on_both_databases!(shadow_run_executes_reads_and_captures_writes,);
 
-/// Returns agent fields that use version 2.0.0 of `look` in the fraction `share` of the runs.
+/// Returns the agent fields for a split: the fraction `share` of the runs uses version 2.0.0 of `look`.
 fn split(share: f64, mode: &str) -> Value {
     json!({ "libraries": { "new": { "look": "look@2.0.0" } }, "split": { "library": "new", "share": share, "mode": mode } })
 }
 
-async fn live_split_uses_the_library_for_its_share_of_the_runs(server: Server) {
+async fn live_split_uses_the_new_library_for_the_configured_share_of_runs(server: Server) {
     define_look_agent(&server).await;
     define_second_version(&server, "look", json!({ "at": "the sea" })).await;
     server.patch("agents/a", merge(split(1.0, "live"), json!({ "toolRefs": ["look@1.0.0"] }))).await.expect(200);
@@ -45,7 +45,7 @@ async fn live_split_uses_the_library_for_its_share_of_the_runs(server: Server) {
     );
 }
 
-async fn run_with_an_unusable_library_uses_the_default_with_a_warning(server: Server) {
+async fn run_with_an_unusable_library_uses_the_default_library_with_a_warning(server: Server) {
     define_look_agent(&server).await;
     for mode in ["live", "shadow"] {
         let saved = server.patch("agents/a", split(1.0, mode)).await.expect(200);

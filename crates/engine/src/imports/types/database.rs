@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_without_a_single_column_key_or_with_a_dot_in_the_name_are_skipped() {
+    fn tables_with_a_dot_in_the_name_or_without_a_key_of_one_column_are_skipped() {
         let odd = [
             table("pairs", &[("a", ColumnType::Integer), ("b", ColumnType::Integer)], &["a", "b"]),
             table("heap", &[("a", ColumnType::Integer)], &[]),

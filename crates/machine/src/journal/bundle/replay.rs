@@ -81,7 +81,7 @@ pub(super) struct Replayer<'a> {
     pub start: Option<RunStart>,
     pub machine: Option<AgentRun>,
     pub reactions: BTreeMap<u64, Vec<Value>>,
-    /// The number of messages and the tools in the last model request. For the next request, only new messages and
+    /// The number of messages in the last model request, and its tools. For the next request, only new messages and
     /// changed tools are recorded.
     sent: (usize, Value),
     /// The number of envelopes so far.

@@ -18,8 +18,9 @@ const MAX_OPEN_FILES: u64 = 64;
 /// counted.
 const MAX_THREADS: u64 = 64;
 
-/// The processor time of a job beyond its time limit, in seconds. The server kills a worker half a second after the
-/// limit, and the kernel counts whole seconds. `cpython_worker.py` has the same number.
+/// The processor time that a job may use beyond its time limit, in seconds. The server kills a worker half a second
+/// after the time limit. This number is larger, because the kernel counts whole seconds. `cpython_worker.py` contains
+/// the same number.
 const CPU_HEADROOM_SECONDS: u64 = 2;
 
 /// The data size of a worker before it runs code. Memory that the allocator reserved earlier does not count against the
@@ -67,9 +68,9 @@ pub(crate) fn set_memory_limit(baseline: MemoryBaseline, memory: u64) -> io::Res
     Ok(setrlimit(Resource::RLIMIT_DATA, baseline.with_job_memory(memory).min(hard), hard)?)
 }
 
-/// Sets the limit on processor time for the next job, beyond the time that earlier jobs used. The time of all threads
-/// counts. It counts even while the job waits for a host function, although the server does not measure the time of the
-/// job then.
+/// Limits the processor time of the next job. The time that earlier jobs used does not count. The time of all threads
+/// counts, even while the job waits for a host function. In contrast, the time limit that the server enforces excludes
+/// this wait.
 pub(crate) fn set_cpu_limit(time: Duration) -> io::Result<()> {
     let used = Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?);
     let total = used.saturating_add(time);

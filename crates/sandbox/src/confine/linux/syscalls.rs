@@ -17,8 +17,8 @@ pub(super) const BASE: &[i64] = &[
 ];
 
 /// Further calls that CPython and its standard library need. Landlock controls file access. So this list omits file
-/// calls that Landlock does not control. These change the owners, permissions, times or attributes of files, or bypass
-/// Landlock's path rules.
+/// calls that Landlock does not control. The omitted calls change the owners, permissions, times or attributes of
+/// files, or bypass Landlock's path rules.
 #[rustfmt::skip]
 pub(super) const PYTHON: &[i64] = &[
     SYS_execve,

@@ -182,8 +182,8 @@ impl<'js> JsonConverter<'js> {
     }
 }
 
-/// Calls `toJSON` until the value has none. The number of calls is limited, because `toJSON` may return another such
-/// object.
+/// Calls `toJSON` until the value has no such method. The number of calls is limited, because each `toJSON` may return
+/// another object with a `toJSON` method.
 fn apply_to_json(mut value: JsValue<'_>) -> Result<JsValue<'_>, ToJsonError> {
     for _ in 0..MAX_DEPTH {
         let object = value.as_object().filter(|_| !value.is_proxy() && !value.is_function());

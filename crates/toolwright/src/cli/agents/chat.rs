@@ -176,7 +176,7 @@ impl Chat<'_> {
         self.show_outcome(&run)
     }
 
-    /// Prints the usage after a plain reply, and the whole summary for any other outcome.
+    /// Prints only the usage if the run completed normally. Prints the whole summary for any other outcome.
     fn show_outcome(&self, run: &RunView) -> Result<(), Failure> {
         let (out, RunView { origin, state, .. }) = (&self.cx.output, run);
         if follow::exit_code(state) == Exit::Ok && state.response.reason.is_none() {

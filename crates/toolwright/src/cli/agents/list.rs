@@ -30,7 +30,7 @@ fn table(items: &[Value]) -> Table {
     let mut table = Table::new(["NAME", "MODEL", "STATUS", "DESCRIPTION"]);
     for agent in items {
         let enabled = agent.get("enabled") != Some(&Value::Bool(false));
-        // For an enabled agent, the table shows the life cycle status unless it is the usual one.
+        // For an enabled agent, the table shows the life cycle status, or `enabled` if the status is `active`.
         let status = match text(agent, "status") {
             _ if !enabled => "disabled".to_owned(),
             status if status.is_empty() || status == "active" => "enabled".to_owned(),

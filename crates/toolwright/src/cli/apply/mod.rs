@@ -155,7 +155,7 @@ async fn apply(cx: &Context, definition: &FileDefinition, args: &ApplyArgs) -> R
     Ok(ApplyResult { outcome, warnings: warnings(&response.read()?) })
 }
 
-/// Fails if the definition belongs to another apply set, with the same error as the server.
+/// Returns the same error as the server if the definition belongs to another apply set.
 fn refuse_other_set(definition: &FileDefinition, view: &Value, set: Option<&str>) -> Result<(), Failure> {
     match (view.get("applySet").and_then(Value::as_str), set) {
         (Some(owner), Some(set)) if owner != set => {

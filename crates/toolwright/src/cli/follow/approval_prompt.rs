@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answer_at_the_approval_prompt_is_parsed_or_rejected() {
+    fn valid_answers_to_the_approval_prompt_are_parsed_and_others_are_rejected() {
         let output = Output::for_tests();
         let parse_line = |line: &str| from_line(&output, line);
         assert_eq!(parse_line("y"), Some(PromptResult::Decided(ApprovalDecision::Approve)));

@@ -65,7 +65,7 @@ struct Follower<'a> {
     run: String,
     /// Whether the user pressed Ctrl-C. The run is cancelled as soon as its id is known.
     cancel_requested: bool,
-    /// Calls that were decided, with their runs. The server may still list them for a moment.
+    /// Calls that were decided, with their runs. The server may still list their approvals as pending for a moment.
     decided_calls: HashSet<(String, String)>,
     /// Calls whose decision was left to others, with their runs.
     skipped_calls: HashSet<(String, String)>,
@@ -230,8 +230,8 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Whether the run needs a decision that was left to others, or a client. A run whose child run continues after a
-    /// decision still counts as waiting, but it needs no action.
+    /// Whether the run waits for an action of a client, or for a decision that the user left to others. A run whose
+    /// child run continues after a decision still counts as waiting, but it needs no action.
     fn waits_for_others(&self, state: &AgentResponseView) -> bool {
         let skipped =
             |approval: &ApprovalView| self.skipped_calls.contains(&(approval.run_id.clone(), approval.call_id.clone()));

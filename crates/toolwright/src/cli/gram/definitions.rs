@@ -15,8 +15,8 @@ use crate::cli::source_lines::DocumentLines;
 /// Returns whether a text is gram, judged by its first tokens. No definition in JSON or YAML starts with these tokens.
 ///
 /// A definition in JSON or YAML is an object. A gram text starts with a comment, a node or an annotation, and none of
-/// these can be a field name. It can also start with `[name:Label`. YAML parses that as a list of strings, because no
-/// space follows the colon.
+/// these can be a field name. A gram text can also start with `[name:Label`. YAML parses that as a list of strings,
+/// because no space follows the colon.
 pub(crate) fn is_gram(text: &str) -> bool {
     use TokenKind as K;
     let tree = Tree::parse(text);

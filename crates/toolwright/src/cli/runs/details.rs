@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consecutive_numbers_are_one_range() {
+    fn consecutive_numbers_are_formatted_as_one_range() {
         assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3, 7, 9-10");
         assert_eq!(ranges(&[]), "");
     }

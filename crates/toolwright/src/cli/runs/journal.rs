@@ -62,7 +62,7 @@ pub(super) struct JournalPages {
 }
 
 impl JournalPages {
-    /// Starts at an entry.
+    /// Starts with the page that begins at entry `from`.
     pub(super) fn new(run: &str, from: u64, kind: Option<String>) -> Self {
         Self { path: format!("{}/journal", path(RUNS, run)), kind, cursor: Some(from.to_string()) }
     }

@@ -57,7 +57,7 @@ fn headline(envelope: &ToolEnvelope) -> String {
 fn error_lines(error: &ToolError, http_status: Option<u16>) -> Vec<String> {
     let detail = |name: &str| error.details.as_ref().and_then(|details| details.get(name));
     let fields = detail("errors").and_then(|errors| serde_json::from_value::<Vec<FieldError>>(errors.clone()).ok());
-    // The message contains the first error, which is not repeated.
+    // The message already contains the first field error, so that error is left out.
     let is_new = |field: &&FieldError| !(error.message.contains(&field.message) && error.message.contains(&field.path));
     let mut lines: Vec<String> = fields.unwrap_or_default().iter().filter(is_new).map(field_error_line).collect();
     lines.extend(detail("reason").and_then(Value::as_str).map(|reason| format!("reason: {reason}")));

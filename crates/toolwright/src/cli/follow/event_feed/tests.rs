@@ -5,7 +5,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::cli::Connection;
 
-/// Serves one of the streams on each connection and then closes the connection. Returns the received requests.
+/// Sends the first stream on the first connection, the second stream on the second connection, and so on. Closes each
+/// connection after its stream. Returns the received requests.
 async fn serve_streams(listener: TcpListener, streams: Vec<String>) -> Vec<String> {
     let mut requests = Vec::new();
     for stream in streams {

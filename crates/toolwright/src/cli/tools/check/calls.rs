@@ -11,12 +11,12 @@ use crate::cli::failure::Failure;
 use super::report::Outcome;
 use super::text;
 
-/// The correlation id of all calls of the command. Operators find the calls by it.
+/// The correlation id of all calls of the command. Operators can find the calls by this id.
 const CORRELATION_ID: &str = "tools-check";
 
 /// The results of the calls to one tool.
 pub(super) struct Calls {
-    /// Whether the server executes the whole call, as the definition says.
+    /// Whether, according to the definition, the server executes the whole call.
     on_server: bool,
     /// Whether the same input must give the same output.
     pure: bool,
@@ -146,7 +146,7 @@ impl Calls {
             if let Some(error) = &envelope.error {
                 return Err(format!("failed with {}: {}", error.code, error.message));
             }
-            // If the output of an external system does not match the schema, the envelope only has a warning.
+            // If the output of an external system does not match the schema, the envelope has a warning and no error.
             if let Some(warning) = envelope.metadata.warnings.first() {
                 return Err(format!("has a warning: {warning}"));
             }
@@ -226,7 +226,7 @@ fn inputs(tool: &Value, input: Option<&Value>) -> Vec<Value> {
     if inputs.is_empty() { input.cloned().into_iter().collect() } else { inputs }
 }
 
-/// Calls the tool with an input that no tool accepts: the input of a tool is an object.
+/// Calls the tool with a string as its input. No tool accepts a string, because the input of a tool is an object.
 async fn invalid_call(cx: &Context, tool_ref: &str, only_validate: bool) -> Result<InvalidCall, Failure> {
     let input = json!("not an object");
     if only_validate {

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_must_say_more_than_the_name() {
+    fn usage_check_fails_if_the_text_is_short_or_equals_the_name() {
         for (tool, passes) in [
             (json!({ "name": "t", "description": "Reads one order by its id." }), true),
             (json!({ "name": "t", "description": "short", "longDescription": "Reads one order by its id." }), true),

@@ -1,0 +1,98 @@
+//! Executions: lists, costs, models' replies, and masks for personal data.
+
+use serde_json::{Value, json};
+
+use super::{PATH, agentic, deterministic, plan_then};
+use crate::harness::Server;
+
+crate::on_both_databases!(executions_are_listed_newest_first_and_filtered_by_status);
+crate::on_sqlite!(
+    totals_are_the_sums_of_the_calls,
+    personal_data_is_masked_in_executions_and_not_in_results,
+    execution_of_another_tool_is_not_found
+);
+
+async fn executions_are_listed_newest_first_and_filtered_by_status(server: Server) {
+    server.define_echo("one", json!({})).await;
+    let rules = json!([
+        { "when": { "user": "fail" }, "reply": { "text": "no plan" } },
+        { "when": { "user": "The plan was executed" }, "reply": { "text": "done" } },
+        { "when": { "user": "not valid" }, "reply": { "text": "still no plan" } },
+        { "reply": { "text": r#"{"steps":[{"step":1,"parameters":{}}]}"# } },
+    ]);
+    server.define_agentic_tool(deterministic("m", &["one"], rules), json!({})).await;
+    server.invoke("m", "first").await;
+    server.invoke("m", "fail").await;
+    let list = server.get(&format!("{PATH}/m/executions")).await.expect(200);
+    let tasks: Vec<&Value> = list["items"].as_array().unwrap().iter().map(|item| &item["task"]).collect();
+    assert_eq!(tasks, ["fail", "first"], "{list}");
+    assert!(list["items"][0]["completedAt"].is_string() && list["items"][0]["parentRunId"].is_string(), "{list}");
+    for (status, count) in [("success", 1), ("error", 1), ("running", 0), ("timeout", 0)] {
+        let list = server.get(&format!("{PATH}/m/executions?status={status}")).await.expect(200);
+        assert_eq!(list["items"].as_array().unwrap().len(), count, "{status}: {list}");
+    }
+    let page = server.get(&format!("{PATH}/m/executions?limit=1")).await.expect(200);
+    let next = page["nextCursor"].as_str().unwrap();
+    let rest = server.get(&format!("{PATH}/m/executions?limit=1&cursor={next}")).await.expect(200);
+    assert_eq!((&rest["items"][0]["task"], &rest["nextCursor"]), (&json!("first"), &Value::Null));
+    server.get(&format!("{PATH}/m/executions?status=gone")).await.problem(400, "invalid-request");
+    server.get(&format!("{PATH}/m/executions/run_x")).await.problem(404, "not-found");
+    let runs = server.get("runs?kind=agentic-tool").await.expect(200);
+    assert_eq!(runs["items"].as_array().unwrap().len(), 2);
+}
+
+async fn totals_are_the_sums_of_the_calls(server: Server) {
+    server.define_echo("priced", json!({ "price": { "perCallUsd": 0.1 } })).await;
+    let usage = json!({ "inputTokens": 800, "outputTokens": 434 });
+    let rules = json!([
+        { "when": { "user": "The plan was executed" }, "reply": { "text": "done", "usage": usage } },
+        { "reply": { "text": r#"{"steps":[{"step":1,"forEach":"${[1,2,3]}","parameters":{"n":"${item}"}}]}"#, "usage": usage } },
+    ]);
+    server.define_agentic_tool(deterministic("m", &["priced"], rules), json!({})).await;
+    let done = server.invoke("m", "go").await;
+    let costs = server.execution("m", &done).await["costBreakdown"].clone();
+    assert_eq!((&costs["totalCost"], &costs["totalTokens"]), (&json!(0.3), &json!(2 * 1234)), "{costs}");
+    assert_eq!(
+        (&done["meta"]["totalCost"], &done["meta"]["totalTokens"]),
+        (&costs["totalCost"], &costs["totalTokens"])
+    );
+    let sum = |list: &Value, field: &str| -> f64 {
+        list.as_array().unwrap().iter().map(|call| call[field].as_f64().unwrap()).sum()
+    };
+    let cost = sum(&costs["llmCalls"], "cost") + sum(&costs["actionCalls"], "cost");
+    assert!((cost - 0.3).abs() < 1e-9, "{costs}");
+    assert!((sum(&costs["llmCalls"], "tokensInput") - 1600.0).abs() < 0.5);
+}
+
+async fn personal_data_is_masked_in_executions_and_not_in_results(server: Server) {
+    server.define_echo("mail", json!({})).await;
+    let rules = json!([
+        { "when": { "turn": 0 }, "reply": { "toolCalls": [{ "name": "mail", "arguments": { "to": "ada@mail.org" } }] } },
+        { "reply": { "text": "Sent to ada@mail.org, call +49 30 1234 5678" } },
+    ]);
+    server.define_agentic_tool(agentic("m", &["mail"], rules), json!({})).await;
+    let done = server.invoke("m", "Write to ada@mail.org about card 4111 1111 1111 1111").await;
+    assert_eq!(done["data"]["summary"], "Sent to ada@mail.org, call +49 30 1234 5678");
+    let execution = server.execution("m", &done).await;
+    assert_eq!(execution["parentRequest"]["task"], "Write to [email] about card [card]");
+    assert_eq!(execution["toolCalls"][0]["parameters"], json!({ "to": "[email]" }));
+    assert_eq!(execution["llmCalls"][1]["response"], "Sent to [email], call [phone]");
+    for part in ["ada@mail.org", "4111", "1234 5678"] {
+        assert!(!execution.to_string().contains(part), "{part}: {execution}");
+    }
+    let list = server.get(&format!("{PATH}/m/executions")).await.expect(200);
+    assert!(!list.to_string().contains("ada@mail.org"), "{list}");
+}
+
+async fn execution_of_another_tool_is_not_found(server: Server) {
+    server.define_echo("one", json!({})).await;
+    let rules = plan_then(json!([{ "step": 1, "parameters": {} }]), "done");
+    server.define_agentic_tool(deterministic("a", &["one"], rules.clone()), json!({})).await;
+    server.define_agentic_tool(deterministic("b", &["one"], rules), json!({})).await;
+    let done = server.invoke("a", "go").await;
+    let id = done["meta"]["executionId"].as_str().unwrap();
+    server.get(&format!("{PATH}/b/executions/{id}")).await.problem(404, "not-found");
+    server.post(&format!("{PATH}/b/executions/{id}/rerun"), json!({})).await.problem(404, "not-found");
+    let other = server.call("one", json!({})).await;
+    assert!(other["error"].is_null());
+}
