@@ -1,5 +1,5 @@
-//! Executes calls to agents and to agentic tools. Each of these calls starts a run. The child run gets a share of the
-//! parent run's remaining budget.
+//! Executes calls to agents, agentic tools and composite tools. Each of these calls starts a run. The child run gets a
+//! share of the parent run's remaining budget.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -11,6 +11,7 @@ use toolwright_tools::{CompiledTool, ToolFailure};
 use toolwright_types::{ChildRun, ErrorCode, RunId, RunStatus, SideEffects, ToolType};
 
 use super::agentic::{self, AgenticCall};
+use super::composite;
 use super::spec::{ParentRun, RunDraft, RunOrigin};
 use super::{Agents, Inner, StartError};
 use toolwright_catalog::Session;
@@ -19,7 +20,7 @@ use toolwright_runs::{RunMeta, RunSnapshot};
 /// The maximum depth of child runs.
 pub(super) const MAX_DELEGATION_DEPTH: u8 = 5;
 
-/// The backend of tools of type AGENT and AGENTIC. [`DelegateBackend::bind`] connects it to [`Agents`] after both are created,
+/// The backend of tools of type AGENT, AGENTIC and COMPOSITE. [`DelegateBackend::bind`] connects it to [`Agents`] after both are created,
 /// because of a cycle: `Agents` needs the executor, and the executor needs this backend.
 #[derive(Default)]
 pub struct DelegateBackend {
@@ -70,10 +71,11 @@ impl DelegateBackend {
                     correlation: cx.caller.correlation_id.clone(),
                 };
                 let draft = match attempt.tool.definition.tool_type {
-                    ToolType::Agentic => agents.draft_agentic_child(&attempt, origin).await,
-                    _ => agents.draft_delegate(&attempt, name, origin).await,
+                    ToolType::Agentic => agents.draft_agentic_child(&attempt, origin).await.map_err(refused)?,
+                    ToolType::Composite => Box::pin(agents.draft_composite(&attempt, origin)).await?,
+                    _ => agents.draft_delegate(&attempt, name, origin).await.map_err(refused)?,
                 };
-                let launched = agents.launch(draft.map_err(refused)?, Vec::new()).await;
+                let launched = agents.launch(draft, Vec::new()).await;
                 let handle = launched.map_err(|error| denied("delegate", error.to_string()))?;
                 agents.0.runs.settled(&handle).await.ok_or_else(lost)?
             }
@@ -81,6 +83,7 @@ impl DelegateBackend {
         if snapshot.run.ending().is_some() {
             return match attempt.tool.definition.tool_type {
                 ToolType::Agentic => agentic::outcome(&snapshot),
+                ToolType::Composite => composite::outcome(&attempt, &snapshot),
                 _ => outcome(&snapshot),
             };
         }
@@ -144,7 +147,7 @@ fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
     let response = view::agent_response(run, &run.outputs());
     let cost_usd = Some(run.resource_usage().cost_usd);
     let (usage, tool_calls) = (run.resource_usage().usage, run.resource_usage().tool_calls);
-    let child_run = Some(Box::new(ChildRun { run_id: run.id(), usage, tool_calls }));
+    let child_run = Some(Box::new(ChildRun { run_id: run.id(), usage, tool_calls, operation: None }));
     if matches!(response.status, RunStatus::Completed | RunStatus::MaxIterations | RunStatus::BudgetExceeded) {
         let output = json!({
             "responseText": response.response_text,

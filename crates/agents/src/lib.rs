@@ -6,6 +6,7 @@
 mod agentic;
 mod binding;
 mod compare;
+mod composite;
 pub mod conversations;
 mod cost;
 mod delegate;
@@ -40,6 +41,7 @@ pub use agentic::{AgenticResult, PromptPreview, PromptReply, agentic_result};
 pub use binding::{BindingError, Bindings, LibrarySelection};
 use compare::ActiveTrials;
 pub use compare::{CompareError, CompareRequest, ComparisonCases, ComparisonReport, LiveTrialReport};
+pub use composite::RoutedCall;
 pub use conversations::Conversations;
 pub use cost::{CostEstimate, CostModel, CostTerm, DelegateCost};
 pub use delegate::DelegateBackend;

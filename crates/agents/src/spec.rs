@@ -59,6 +59,18 @@ impl RunOrigin {
         }
     }
 
+    /// Adds the rules of the parent's policy to the policy of a child run, so that delegation cannot evade a guardrail.
+    pub(crate) fn restrict(&self, policy: &mut Policy) {
+        let Some(parent) = self.parent.as_ref().map(|parent| &parent.start.spec.policy) else { return };
+        policy.side_effects = policy.side_effects.min(parent.side_effects);
+        policy.requires_approval |= parent.requires_approval;
+        policy.capture_writes |= parent.capture_writes;
+        if parent.unknown_outcome == UnknownOutcome::Person {
+            policy.unknown_outcome = UnknownOutcome::Person;
+        }
+        policy.guardrails.extend(parent.guardrails.iter().cloned());
+    }
+
     /// Returns the realm in which the run acts, the principal that it acts as, and its owner.
     pub(crate) fn scope(&self) -> RunScope {
         RunScope { realm: Arc::clone(&self.realm), principal: Arc::clone(&self.principal), owner: self.owner.0 }
@@ -174,8 +186,8 @@ impl Agents {
         let durable = definition.execution_config.durable.unwrap_or(self.0.settings.durable)
             || origin.parent.as_ref().is_some_and(|parent| parent.start.durable);
         let delegates = tools.members().iter().filter(|member| member.delegate);
-        let agentic_tools =
-            tools.members().iter().filter(|member| member.tool.definition.tool_type == ToolType::Agentic);
+        let starts_run = |kind| matches!(kind, ToolType::Agentic | ToolType::Composite);
+        let agentic_tools = tools.members().iter().filter(|member| starts_run(member.tool.definition.tool_type));
         let version_requirements = tools.members().iter().filter_map(|member| {
             Some((member.tool.definition.ref_name.to_string(), member.version_req.as_ref()?.to_string()))
         });
@@ -231,16 +243,7 @@ impl Agents {
             realm: origin.realm.name.to_string(),
             guardrails: agent.guardrails.clone(),
         };
-        // The parent's policy also applies to a child run, so that delegation cannot evade a guardrail.
-        if let Some(parent) = origin.parent.as_ref().map(|parent| &parent.start.spec.policy) {
-            policy.side_effects = policy.side_effects.min(parent.side_effects);
-            policy.requires_approval |= parent.requires_approval;
-            policy.capture_writes |= parent.capture_writes;
-            if parent.unknown_outcome == UnknownOutcome::Person {
-                policy.unknown_outcome = UnknownOutcome::Person;
-            }
-            policy.guardrails.extend(parent.guardrails.iter().cloned());
-        }
+        origin.restrict(&mut policy);
         policy
     }
 

@@ -22,6 +22,7 @@ mod run_views;
 mod state;
 mod stream;
 mod stream_views;
+mod tool_views;
 mod views;
 pub mod wire;
 

@@ -214,9 +214,14 @@ pub(crate) fn with_etag<T: Viewable>(document: Document<T>) -> (HeaderMap, axum:
 
 /// A written definition with its ETag and warnings.
 pub(crate) fn saved<T: Viewable>(saved: SavedDefinition<T>) -> (HeaderMap, axum::Json<T::View>) {
+    (etag(saved.document.meta.revision), axum::Json(T::view(saved.document, saved.warnings)))
+}
+
+/// The header with the ETag of a revision.
+pub(crate) fn etag(revision: i64) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", saved.document.meta.revision)) {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{revision}\"")) {
         headers.insert(ETAG, tag);
     }
-    (headers, axum::Json(T::view(saved.document, saved.warnings)))
+    headers
 }

@@ -20,6 +20,9 @@ pub use crate::routes::agentic_tools::{
     PromptVersionView, RegeneratedPromptView, RequestedToolView, ToolCallView, TraceStep, TraceView,
 };
 pub use crate::routes::agents::AgentToolView;
+pub use crate::routes::composite_tools::{
+    CompositeCallMeta, CompositeInvocationView, CompositeRouteView, CompositeToolView,
+};
 pub use crate::routes::costs::{CostBoundView, CostEstimateView, CostModelView, DelegateCostView};
 pub use crate::routes::drift::DriftView;
 pub use crate::routes::effects::{EffectResolutionView, EffectUndoneView, EffectView};
@@ -52,6 +55,7 @@ pub use crate::run_views::{
     RunSummaryView, RunTrialView, RunView,
 };
 pub use crate::stream_views::{StreamEventKind, StreamEventView};
+pub use crate::tool_views::ToolViewStatus;
 pub use crate::views::PageView;
 
 #[cfg(test)]

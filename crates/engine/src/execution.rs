@@ -129,7 +129,8 @@ fn builtin_backends(
         (ToolType::Grpc, grpc),
         (ToolType::Function, Arc::new(functions)),
         (ToolType::Agent, Arc::clone(&delegation) as _),
-        (ToolType::Agentic, delegation),
+        (ToolType::Agentic, Arc::clone(&delegation) as _),
+        (ToolType::Composite, delegation),
         (ToolType::QuantumQuery, Arc::clone(&record_backend)),
         (ToolType::QuantumApi, record_backend),
     ]

@@ -100,11 +100,7 @@ async fn write_start(
     };
     let row = NewRun {
         id: handle.id,
-        kind: match (start.direct, &start.agentic) {
-            (true, _) => RunKind::Tool,
-            (false, Some(_)) => RunKind::AgenticTool,
-            (false, None) => RunKind::Agent,
-        },
+        kind: kind_of(&start),
         subject: start.subject.clone(),
         subject_hash: start.definition_hash.clone(),
         parent: start.parent,
@@ -149,6 +145,15 @@ async fn write_start(
     }
     journal.publish();
     Ok((machine, journal))
+}
+
+fn kind_of(start: &RunStart) -> RunKind {
+    match (start.direct, &start.agentic, &start.composite) {
+        (true, _, _) => RunKind::Tool,
+        (false, Some(_), _) => RunKind::AgenticTool,
+        (false, None, Some(_)) => RunKind::CompositeTool,
+        (false, None, None) => RunKind::Agent,
+    }
 }
 
 /// The role of a run in a trial, as it is stored in the row of the run.

@@ -6,13 +6,14 @@ use std::time::Duration;
 use serde_json::Value;
 use toolwright_expr::{Mapping, Template, ValueTemplate};
 use toolwright_types::{
-    BodyTemplate, CachePolicy, Document, ErrorAction, ProviderType, RefName, SideEffects, ToolDefinition, ToolType,
+    BodyTemplate, CachePolicy, Document, ErrorAction, ParameterDefinition, ProviderType, RefName, SideEffects,
+    ToolDefinition, ToolType,
 };
 
 use crate::compiled::CallLimits;
 use crate::http_client::{CompiledProvider, RequestTemplate};
 use crate::price::CompiledPrice;
-use crate::{CompiledTool, Issues, Library, Schema, Violation, agentic};
+use crate::{CompiledTool, Issues, Library, Schema, Violation, agentic, composite};
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -41,6 +42,7 @@ impl CompiledTool {
         let parsed = |text: &Option<String>| text.as_deref().map(Template::parse).transpose();
         let resource_key = issues.check("/resourceKey", parsed(&definition.resource_key)).flatten();
         let price = definition.price.as_ref().and_then(|price| CompiledPrice::compile(price, &mut issues));
+        let composite = composite::compile(&definition, &mut issues, &mut warnings);
         let mapping = definition.invocation.response_mapping.as_deref().map(Mapping::parse).transpose();
         let mapping = issues.check("/invocation/responseMapping", mapping).flatten();
         let message_mapping = definition.invocation.message_mapping.as_deref().map(Mapping::parse).transpose();
@@ -82,6 +84,7 @@ impl CompiledTool {
             message_mapping,
             resource_key,
             price,
+            composite,
             arguments,
             has_preflight,
             http,
@@ -177,17 +180,24 @@ fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut
     }
     for (field, parameters) in [("inputSchema", &definition.input_schema), ("outputSchema", &definition.output_schema)]
     {
-        let invalid = parameters.iter().flatten().find(|(_, parameter)| {
-            let reference = parameter.json_schema_ref.as_deref();
-            reference.is_some_and(|text| !text.starts_with('#') && text.parse::<RefName>().is_err())
-        });
-        if let Some((name, _)) = invalid {
+        let checked = parameters.iter().flatten().map(|(name, parameter)| (name, check_type_reference(parameter)));
+        if let Some((name, Err(message))) = checked.into_iter().find(|(_, checked)| checked.is_err()) {
             let path = format!("/{field}/{}/jsonSchemaRef", name.replace('~', "~0").replace('/', "~1"));
-            issues.add(path, "must be the name of an entity type, or a pointer such as `#/$defs/address`");
+            issues.add(path, message);
         }
     }
     check_code(definition, issues);
     agentic::check(definition, issues);
+}
+
+/// Checks the `jsonSchemaRef` of a parameter.
+pub(crate) fn check_type_reference(parameter: &ParameterDefinition) -> Result<(), &'static str> {
+    match parameter.json_schema_ref.as_deref() {
+        Some(text) if !text.starts_with('#') && text.parse::<RefName>().is_err() => {
+            Err("must be the name of an entity type, or a pointer such as `#/$defs/address`")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_code(definition: &ToolDefinition, issues: &mut Issues) {
@@ -285,9 +295,8 @@ fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTe
 }
 
 fn limits(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> CallLimits {
-    if definition.tool_type == ToolType::Agentic {
-        // A call to an agentic tool may wait for an approval, so it has the longest timeout. Its run enforces
-        // `safetyLimits`.
+    if matches!(definition.tool_type, ToolType::Agentic | ToolType::Composite) {
+        // A call to such a tool may wait for an approval, so it has the longest timeout. Its run enforces its limits.
         let long = Duration::from_millis(MAX_TIMEOUT_MS);
         return CallLimits { attempt: long, total: long, retries: 0 };
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use toolwright_expr::{Mapping, Template, ValueTemplate};
 use toolwright_types::{DefinitionSource, SideEffects, ToolDefinition, ToolStatus, ToolType};
 
+use crate::composite::CompiledComposite;
 use crate::http_client::{CompiledProvider, RequestTemplate};
 use crate::price::CompiledPrice;
 use crate::{Schema, Violation};
@@ -36,6 +37,8 @@ pub struct CompiledTool {
     pub(crate) message_mapping: Option<Mapping>,
     pub(crate) resource_key: Option<Template>,
     pub(crate) price: Option<CompiledPrice>,
+    /// The operations and rules of a composite tool.
+    pub(crate) composite: Option<CompiledComposite>,
     /// The template that renders the arguments of a function or client tool.
     pub(crate) arguments: Option<ValueTemplate>,
     /// Whether the server runs the function or the code of a client tool to prepare the payload.
@@ -81,9 +84,9 @@ impl CompiledTool {
         }
     }
 
-    /// Whether each call starts a run of its own, as calls to agents and agentic tools do.
+    /// Whether each call starts a run of its own, as calls to agents, agentic tools and composite tools do.
     pub fn starts_run(&self) -> bool {
-        matches!(self.definition.tool_type, ToolType::Agent | ToolType::Agentic)
+        matches!(self.definition.tool_type, ToolType::Agent | ToolType::Agentic | ToolType::Composite)
     }
 
     /// Returns the highest cost of a call in US dollars. The cost is 0 if the tool has no price. Returns `None` if the

@@ -9,6 +9,7 @@ mod agentic;
 pub mod builtin;
 mod compile;
 mod compiled;
+mod composite;
 mod context;
 pub mod drift;
 mod entity;
@@ -30,6 +31,7 @@ mod tool;
 pub use agentic::default_agentic_input;
 pub use compile::{CODE_LANGUAGES, has_undeclared_writes};
 pub use compiled::CompiledTool;
+pub use composite::{CompiledComposite, CompiledOperation, MappedParameters, ToolReference};
 pub use context::{
     Allowance, CallContext, CallProgress, CallResources, CallerInfo, ToolMatch, Toolbox, UpdateReceiver, UpdateSender,
 };

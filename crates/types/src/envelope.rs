@@ -132,7 +132,7 @@ pub struct CallMetadata {
     /// The calls to other tools that this call made, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<NestedCall>,
-    /// The run that this call started, if it called an agent or an agentic tool.
+    /// The run that this call started, if it called an agent, an agentic tool or a composite tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_run: Option<Box<ChildRun>>,
 }
@@ -148,6 +148,9 @@ pub struct ChildRun {
     pub usage: Usage,
     /// The number of tool calls that models chose in the run.
     pub tool_calls: u32,
+    /// The operation to which a composite tool routed the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
 }
 
 /// A call that was made by another call.

@@ -61,10 +61,12 @@ pub use retry::RetryDelays;
 pub use run::RunStatus;
 pub use schema::{ParameterDefinition, ParameterType, referenced_types, schema_of_parameters, set_type_schema};
 pub use tool::{
-    AgenticConfig, AvailableTool, Backoff, BodyTemplate, CachePolicy, ContextConfig, CostHint, DefinitionSource,
-    EmbeddedLlmConfig, ErrorAction, ErrorSemantics, ExecutionMode, InvocationConfig, JsonSchema, Latency,
-    OnOutputMismatch, RateLimit, ReferenceDataSelection, SafetyLimits, SelectorCategory, SequenceEntry, SideEffects,
-    Surface, ToolAllocation, ToolDefinition, ToolExample, ToolPrice, ToolStatus, ToolType,
+    AgenticConfig, AvailableTool, Backoff, BodyTemplate, CachePolicy, CompositeConfig, CompositeOperation,
+    ConditionType, ContextConfig, CostHint, DefinitionSource, EmbeddedLlmConfig, ErrorAction, ErrorSemantics,
+    ExecutionMode, InvocationConfig, JsonSchema, Latency, OPERATION_PARAMETER, OnOutputMismatch, OperationMapping,
+    RateLimit, ReferenceDataSelection, RoutingCondition, RoutingMode, RoutingRule, SafetyLimits, SelectorCategory,
+    SequenceEntry, SideEffects, Surface, ToolAllocation, ToolDefinition, ToolExample, ToolPrice, ToolStatus, ToolType,
+    UnifiedParameter,
 };
 pub use trial::{CallSource, Trial, TrialKind};
 pub use unique_keys::UniqueKeys;

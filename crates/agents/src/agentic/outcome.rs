@@ -77,7 +77,7 @@ fn call_warnings(run: &AgentRun) -> Vec<String> {
 fn child_run(run: &AgentRun) -> ChildRun {
     // The calls of a plan are not chosen by a model, so they do not count toward limits for tool calls.
     let tool_calls = if run.plan_progress().is_some() { 0 } else { run.resource_usage().tool_calls };
-    ChildRun { run_id: run.id(), usage: run.resource_usage().usage, tool_calls }
+    ChildRun { run_id: run.id(), usage: run.resource_usage().usage, tool_calls, operation: None }
 }
 
 /// The answer of the model as JSON. An answer that is not a JSON object becomes the field `summary`.

@@ -11,9 +11,9 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::revisions;
 use crate::routes::{
-    agentic_tools, agents, approvals, blobs, conversations, costs, drift, effects, events, expressions, generated,
-    gram, health, imports, inspection, journals, keys, mcp_imports, models, principals, providers, query, reach,
-    readiness, realms, runs, secrets, server, tables, tools, trials, type_imports, undo,
+    agentic_tools, agents, approvals, blobs, composite_tools, conversations, costs, drift, effects, events,
+    expressions, generated, gram, health, imports, inspection, journals, keys, mcp_imports, models, principals,
+    providers, query, reach, readiness, realms, runs, secrets, server, tables, tools, trials, type_imports, undo,
 };
 use crate::state::AppState;
 
@@ -51,6 +51,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(imports::routes())
         .merge(type_imports::routes())
         .merge(agentic_tools::routes())
+        .merge(composite_tools::routes())
         .merge(collection::routes::<AgentDefinition>())
         .routes(routes!(agents::execute))
         .routes(routes!(agents::execute_stream))

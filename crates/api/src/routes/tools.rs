@@ -19,12 +19,15 @@ use toolwright_tools::export::{ExportFormat, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Violation};
 use toolwright_types::{RunStatus, ToolDefinition, ToolEnvelope};
 
+use crate::approval_views::ChildRunView;
 use crate::collection::Collection;
 use crate::extract::{Caller, JsonBody, PathName, PathPair, QueryParams};
 use crate::problem::{Code, FieldError, Problem};
-use crate::run_views::ClientActionView;
+use crate::run_views::{ApprovalView, ClientActionView};
 use crate::state::AppState;
 use crate::views::ToolView;
+
+use super::agents::response_view;
 
 const TAG: &str = "tools";
 
@@ -120,7 +123,7 @@ pub(crate) fn parse_requirement(text: &str) -> Result<VersionReq, Problem> {
 }
 
 /// The header with the run id of a direct call.
-const RUN_ID_HEADER: &str = "x-run-id";
+pub(crate) const RUN_ID_HEADER: &str = "x-run-id";
 
 /// The query parameters of a call.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -162,7 +165,7 @@ impl CallResult {
     }
 }
 
-/// A direct call that waits for its client.
+/// A direct call that waits for its client, or for the approval of a call that it made.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AwaitingClientView {
@@ -172,6 +175,12 @@ pub struct AwaitingClientView {
     pub status: RunStatus,
     /// The actions that the client has to perform.
     pub client_actions: Vec<ClientActionView>,
+    /// The approvals that the call of an agentic or composite tool waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalView>,
+    /// The runs that the call started and that wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_child_runs: Vec<ChildRunView>,
 }
 
 /// Calls a tool. The response is an envelope, even if the tool failed or the call was rejected.
@@ -196,7 +205,14 @@ pub(crate) async fn execute(
         DirectOutcome::Waiting(snapshot) => {
             let pending = snapshot.run.pending_client_actions().into_iter();
             let client_actions = pending.map(|action| ClientActionView::new(&run_id, action)).collect();
-            let body = AwaitingClientView { run_id, status: snapshot.run.status(), client_actions };
+            let state = response_view(&engine, &session, snapshot).await?;
+            let body = AwaitingClientView {
+                run_id,
+                status: state.response.status,
+                client_actions,
+                approvals: state.approvals,
+                waiting_child_runs: state.waiting_child_runs,
+            };
             Ok((StatusCode::ACCEPTED, run_header, Json(body)).into_response())
         }
     }
@@ -260,7 +276,8 @@ pub(crate) async fn find_readable_tool(
     Ok(tool)
 }
 
-async fn find_tool(
+/// Returns the tool that a request names.
+pub(crate) async fn find_tool(
     engine: &AppState,
     session: &Session,
     name: &str,

@@ -16,6 +16,7 @@ mod apply_sets;
 mod approval_lists;
 mod bad_input;
 mod calls;
+mod composite_tools;
 mod contract;
 mod conversations;
 mod correlation;

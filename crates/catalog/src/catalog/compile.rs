@@ -8,7 +8,7 @@ use toolwright_store::DocumentRef;
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, DefinitionIssue, Issues};
 use toolwright_types::{
-    AgentDefinition, Document, DocumentKind, JsonSchema, PromptFragment, RealmScope, ToolDefinition,
+    AgentDefinition, CompositeConfig, Document, DocumentKind, JsonSchema, PromptFragment, RealmScope, ToolDefinition,
     ToolProviderConfig, TypeDefinition, referenced_types, set_type_schema,
 };
 
@@ -99,8 +99,10 @@ impl Catalog {
     ) -> Result<Vec<String>, Unavailable> {
         let mut missing = Vec::new();
         let (input, output) = (tool.effective_input_schema(), tool.effective_output_schema());
+        let unified = tool.composite.as_deref().filter(|_| !tool.has_input_schema()).map(CompositeConfig::parameters);
+        let input_parameters = if unified.is_some() { &unified } else { &tool.input_schema };
         for (parameters, full, mut schema) in [
-            (&tool.input_schema, &mut tool.input_json_schema, input),
+            (input_parameters, &mut tool.input_json_schema, input),
             (&tool.output_schema, &mut tool.output_json_schema, output),
         ] {
             let names: BTreeSet<&str> = parameters.iter().flat_map(referenced_types).collect();

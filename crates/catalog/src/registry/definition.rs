@@ -10,16 +10,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use toolwright_authz::{Action, Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
-use toolwright_tools::{DefinitionIssue, Issues};
+use toolwright_tools::{DefinitionIssue, Issues, ToolReference};
 use toolwright_types::{
-    AgenticConfig, Document, DocumentKind, Operation, ProviderType, RealmScope, RefName, SideEffects, ToolDefinition,
-    ToolProviderConfig, ToolStatus, ToolType,
+    AgenticConfig, CompositeConfig, Document, DocumentKind, Operation, ProviderType, RealmScope, RefName, SideEffects,
+    ToolDefinition, ToolProviderConfig, ToolStatus, ToolType,
 };
 
 use crate::Unavailable;
 use crate::access::{Session, execution_target};
 use crate::agentic::embedded_agent;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, select_version};
 use crate::model_registry::ModelRegistry;
 use crate::registry::{Registry, RegistryError, TypeHooks, signature};
 use crate::toolset::VersionedRef;
@@ -245,6 +245,12 @@ impl Definition for ToolDefinition {
                 Err(issues) => return Ok(Err(issues)),
             }
         }
+        if let Some(composite) = &self.composite {
+            match operation_warnings(composite, context).await? {
+                Ok(found) => warnings.extend(found),
+                Err(issues) => return Ok(Err(issues)),
+            }
+        }
         let fallbacks = self.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
         let others = [self.verify_tool_ref.as_deref(), self.compensate_tool_ref.as_deref()];
         for name in fallbacks.chain(others.into_iter().flatten()) {
@@ -283,6 +289,29 @@ async fn embedded_agent_warnings(
         warnings.push(format!("the sequence has {steps} steps, but `safetyLimits.maxSteps` is {limit}"));
     }
     Ok(Ok(warnings))
+}
+
+/// Returns warnings about missing tools of a composite tool, or an issue for each operation that is a composite tool.
+async fn operation_warnings(
+    composite: &CompositeConfig,
+    context: &ValidationContext<'_>,
+) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+    let (mut warnings, mut issues) = (Vec::new(), Vec::new());
+    for (path, text) in composite.tools() {
+        let Some(reference) = ToolReference::parse(text) else { continue };
+        let versions = context.catalog.versions(context.realm, &reference.name).await?;
+        if let Some(tool) = select_version(&versions, reference.version.as_ref()) {
+            if tool.composite().is_some() {
+                let message = format!("must not be a composite tool, got `{text}`");
+                issues.push(DefinitionIssue { path: format!("/composite{path}"), message });
+            }
+        } else if versions.is_empty() && !context.is_written_tool(&reference.name) {
+            warnings.push(format!("no tool `{}` exists yet", reference.name));
+        } else if !versions.is_empty() {
+            warnings.push(format!("tool `{}` has no version that matches `{text}` yet", reference.name));
+        }
+    }
+    Ok(if issues.is_empty() { Ok(warnings) } else { Err(Issues(issues)) })
 }
 
 /// Returns warnings for a tool that operates on records. An unknown operation or type is not an error, because both are

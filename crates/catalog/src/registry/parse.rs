@@ -124,7 +124,7 @@ fn remove(body: &mut Value, pointer: &str) -> bool {
 /// Rejects an array where an object is required. Without this check, serde would read the items of the array as the
 /// fields of the object.
 fn reject_arrays_for_objects(body: &Value) -> Result<(), Issues> {
-    const OBJECTS: [&str; 3] = ["invocation", "auth", "rateLimit"];
+    const OBJECTS: [&str; 4] = ["invocation", "auth", "rateLimit", "composite"];
     const OBJECTS_OF_OBJECTS: [&str; 3] = ["inputSchema", "outputSchema", "errorHandling"];
     let inner = OBJECTS_OF_OBJECTS.iter().filter_map(|name| Some((name, body.get(name)?.as_object()?)));
     let nested =

@@ -135,7 +135,9 @@ pub(crate) fn referenced_tools(tool: &ToolDefinition) -> impl Iterator<Item = (&
     let verify = tool.verify_tool_ref.as_deref().map(|name| ("verify", name));
     let compensate = tool.compensate_tool_ref.as_deref().map(|name| ("compensate", name));
     let granted = tool.invocation.functions.values().map(|name| ("function", name.as_str()));
-    fallbacks.chain(verify).chain(compensate).chain(granted)
+    let operations = tool.composite.iter().flat_map(|composite| &composite.operations);
+    let operations = operations.filter_map(|operation| Some(("operation", operation.tool()?)));
+    fallbacks.chain(verify).chain(compensate).chain(granted).chain(operations)
 }
 
 /// Returns the tools that read the records of an entity type.

@@ -65,6 +65,9 @@ pub struct RunStart {
     /// The call that the run performs, if the run is the execution of an agentic tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agentic: Option<Box<AgenticExecution>>,
+    /// The call that the run performs, if the run is a call to a composite tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub composite: Option<Box<CompositeCall>>,
     /// The version of the agent. Absent in a direct call and in journals of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
@@ -83,7 +86,7 @@ pub struct RunStart {
     /// The names of the tools that are agents.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub delegates: BTreeSet<String>,
-    /// The names of the agentic tools. Their calls start runs too.
+    /// The names of the agentic and composite tools. Their calls start runs too.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub agentic_tools: BTreeSet<String>,
     /// The version requirements for the agent's tools, by tool name.
@@ -152,6 +155,16 @@ pub struct AgenticExecution {
     pub input: Value,
 }
 
+/// A call to a composite tool, as the run that performs it records it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompositeCall {
+    /// The id of the composite tool.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool_id: String,
+    /// The operation to which the call was routed.
+    pub operation: String,
+}
+
 impl RunStart {
     /// Creates the start of a run that acts with the permissions of its owner. All optional fields have their defaults.
     pub fn new(
@@ -165,6 +178,7 @@ impl RunStart {
             subject: subject.into(),
             direct: false,
             agentic: None,
+            composite: None,
             agent_version: None,
             definition_hash: definition_hash.into(),
             owner: owner.clone(),

@@ -91,13 +91,16 @@ impl Server {
     }
 }
 
-/// Returns the envelope of a finished call. The outcome is never `Waiting` in practice, because calls that would wait
-/// for a client are rejected before they start.
+/// Returns the envelope of a finished call. The call of an agentic or composite tool can wait for an approval or a client.
+/// MCP has no answer for this, so the error names the run.
 pub(super) fn finished_envelope(outcome: DirectOutcome) -> Result<Box<ToolEnvelope>, ErrorData> {
     match outcome {
         DirectOutcome::Done(envelope) => Ok(envelope),
-        DirectOutcome::Waiting(_) => {
-            Err(ErrorData::internal_error("the call waits for a client, which MCP does not support", None))
+        DirectOutcome::Waiting(snapshot) => {
+            let (run, status) = (snapshot.run.id(), snapshot.run.status());
+            let message =
+                format!("the call waits ({status}); decide over REST or the command line, then read run `{run}`");
+            Err(ErrorData::internal_error(message, None))
         }
     }
 }

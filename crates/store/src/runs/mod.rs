@@ -102,11 +102,13 @@ pub enum RunKind {
     Tool,
     /// The invocation of an agentic tool.
     AgenticTool,
+    /// A call to a composite tool.
+    CompositeTool,
 }
 
 impl RunKind {
     /// All kinds.
-    pub const ALL: [RunKind; 3] = [RunKind::Agent, RunKind::Tool, RunKind::AgenticTool];
+    pub const ALL: [RunKind; 4] = [RunKind::Agent, RunKind::Tool, RunKind::AgenticTool, RunKind::CompositeTool];
 
     /// The name of the kind in the database and in the REST API.
     pub fn as_str(self) -> &'static str {
@@ -114,13 +116,14 @@ impl RunKind {
             RunKind::Agent => "agent",
             RunKind::Tool => "tool",
             RunKind::AgenticTool => "agentic-tool",
+            RunKind::CompositeTool => "composite-tool",
         }
     }
 }
 
 /// The text is not a kind of run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("run kind must be `agent`, `tool` or `agentic-tool`, got `{0}`")]
+#[error("run kind must be `agent`, `tool`, `agentic-tool` or `composite-tool`, got `{0}`")]
 pub struct UnknownRunKind(String);
 
 impl FromStr for RunKind {

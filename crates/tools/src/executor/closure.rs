@@ -9,11 +9,11 @@ use toolwright_types::{RealmScope, ToolDefinition, ToolError};
 
 use super::nested::MAX_DEPTH;
 use super::{Executor, Ports};
-use crate::CompiledTool;
 use crate::http_client::CompiledProvider;
+use crate::{CompiledTool, ToolReference};
 
-/// A tool, the tools that its code may call, its fallbacks and its verify operation, and the same for each of these
-/// tools. The provider of each tool is part of its [`CompiledTool`].
+/// A tool, the tools that its code may call, the tools of its operations, its fallbacks and its verify operation, and the
+/// same for each of these tools. The provider of each tool is part of its [`CompiledTool`].
 #[derive(Debug)]
 pub struct Closure(BTreeMap<String, Option<Arc<CompiledTool>>>);
 
@@ -49,9 +49,10 @@ impl Closure {
         // The executor refuses calls that are nested deeper than `MAX_DEPTH`, so deeper definitions have no effect.
         for _ in 0..=MAX_DEPTH {
             let mut called = Vec::new();
-            for name in callers.iter().flat_map(|caller| referenced_tools(&caller.definition)) {
-                if let Entry::Vacant(vacant) = tools.entry(name.to_ascii_lowercase()) {
-                    let found = ports.catalog.resolve(realm, name, None).await;
+            for reference in callers.iter().flat_map(|caller| referenced_tools(&caller.definition)) {
+                if let Entry::Vacant(vacant) = tools.entry(reference.to_ascii_lowercase()) {
+                    let Some(ToolReference { name, version }) = ToolReference::parse(reference) else { continue };
+                    let found = ports.catalog.resolve(realm, &name, version.as_ref()).await;
                     let found = found.map_err(|error| super::secrets::port_error(&error))?;
                     called.extend(found.clone());
                     vacant.insert(found);
@@ -89,5 +90,7 @@ impl Closure {
 fn referenced_tools(definition: &ToolDefinition) -> impl Iterator<Item = &str> {
     let fallbacks = definition.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
     let granted = definition.invocation.functions.values().map(String::as_str);
-    granted.chain(fallbacks).chain(definition.verify_tool_ref.as_deref())
+    let operations = definition.composite.iter().flat_map(|composite| &composite.operations);
+    let operations = operations.filter_map(|operation| operation.tool());
+    granted.chain(fallbacks).chain(definition.verify_tool_ref.as_deref()).chain(operations)
 }

@@ -215,9 +215,7 @@ impl Executor {
             Ok((tool, permit))
         });
         let checked = match permitted {
-            Ok((tool, permit)) => {
-                resolve::validate_input(&tool, names.apply(request.input)).await.map(|input| (tool, input, permit))
-            }
+            Ok((tool, permit)) => tool.check_input(names.apply(request.input)).await.map(|input| (tool, input, permit)),
             Err(error) => Err(error),
         };
         envelope_builder.set_resolved_inputs(names);

@@ -30,7 +30,8 @@ impl Executor {
         request: CallRequest,
         sequence: &mut CallSequence,
     ) -> CallOutcome {
-        let permit = |ready: &ReadyCall| check_effects((&ready.tool, ready.effects), kind, (call.tool, call.effects));
+        let permit =
+            |ready: &ReadyCall| check_effects((&ready.tool, ready.worst_effects()), kind, (call.tool, call.effects));
         self.perform_nested(
             call.cx,
             Some((call.idempotency_key.as_str(), call.nested_calls)),
@@ -88,7 +89,13 @@ impl Executor {
 impl ReadyCall {
     /// Checks that the call only reads, and needs neither an approval nor a client.
     fn ensure_read_only(&self) -> Result<(), ToolError> {
-        ensure_read_only(&self.tool, self.effects)
+        ensure_read_only(&self.tool, self.worst_effects())
+    }
+
+    /// The side effects of the call and of the run that it starts. Starting a run counts as a read, because the calls of
+    /// that run are checked against the rules of its parent run. The rules of a calling tool are not among them.
+    fn worst_effects(&self) -> SideEffects {
+        if self.starts_run() { self.tool.effects } else { self.effects }
     }
 }
 

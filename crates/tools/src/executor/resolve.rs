@@ -95,14 +95,22 @@ pub(super) fn authorize(ports: &Ports, cx: &CallContext, tool: &CompiledTool) ->
     })
 }
 
-/// Applies defaults to the input and validates it.
-pub(super) async fn validate_input(tool: &Arc<CompiledTool>, input: Value) -> Result<Value, ToolError> {
-    tool.validate_input(input).await.map_err(|violations| {
-        let prefix = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
-        let first = violations.first().map(|v| format!("{}{}", prefix(&v.path), v.message)).unwrap_or_default();
-        let message = format!("the input does not match its schema: {first}");
-        ToolError::new(ErrorCode::ValidationError, message).reason("input_schema").detail("errors", json!(violations))
-    })
+impl CompiledTool {
+    /// Applies defaults to the input and validates it. Checks that a composite tool has an operation for the input.
+    pub async fn check_input(self: &Arc<Self>, input: Value) -> Result<Value, ToolError> {
+        if let Some(composite) = self.composite() {
+            // The error about the selected operation is more helpful than the violation of the schema.
+            composite.check_selection(&input)?;
+        }
+        let input = self.validate_input(input).await.map_err(|violations| {
+            let prefix = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
+            let first = violations.first().map(|v| format!("{}{}", prefix(&v.path), v.message)).unwrap_or_default();
+            let message = format!("the input does not match its schema: {first}");
+            let error = ToolError::new(ErrorCode::ValidationError, message).reason("input_schema");
+            error.detail("errors", json!(violations))
+        })?;
+        self.route(input).await.map(|(input, _)| input)
+    }
 }
 
 pub(super) fn denied(reason: &str, message: String) -> ToolError {

@@ -2,6 +2,7 @@
 
 mod agentic;
 mod behavior;
+mod composite;
 mod invocation;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,10 @@ pub use self::agentic::{
 pub use self::behavior::{
     Backoff, CachePolicy, CostHint, DefinitionSource, ErrorAction, ErrorSemantics, Latency, OnOutputMismatch,
     RateLimit, SelectorCategory, SideEffects, Surface, ToolExample, ToolPrice, ToolStatus,
+};
+pub use self::composite::{
+    CompositeConfig, CompositeOperation, ConditionType, OPERATION_PARAMETER, OperationMapping, RoutingCondition,
+    RoutingMode, RoutingRule, UnifiedParameter,
 };
 pub use self::invocation::{BodyTemplate, InvocationConfig, JsonSchema, ToolType};
 
@@ -180,6 +185,9 @@ pub struct ToolDefinition {
     /// The embedded model of an AGENTIC tool and the tools that it may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agentic: Option<Box<AgenticConfig>>,
+    /// The operations of a COMPOSITE tool and the rules that select one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub composite: Option<Box<CompositeConfig>>,
 }
 
 impl ToolDefinition {
@@ -230,6 +238,7 @@ impl ToolDefinition {
             on_output_mismatch: None,
             resolve: IndexMap::new(),
             agentic: None,
+            composite: None,
         }
     }
 
@@ -283,8 +292,9 @@ impl ToolDefinition {
             Some(false) => Some(SideEffects::Reads),
             None => None,
         });
-        // An agentic tool counts as a writing tool, because its tools may write and can change later.
-        let declared = declared.or((self.tool_type == ToolType::Agentic).then_some(SideEffects::Writes));
+        // An agentic or composite tool counts as a writing tool, because its tools may write and can change later.
+        let calls_tools = matches!(self.tool_type, ToolType::Agentic | ToolType::Composite);
+        let declared = declared.or(calls_tools.then_some(SideEffects::Writes));
         declared.unwrap_or_else(|| match self.invocation.method.as_deref() {
             Some(method) if is_safe_method(method) => SideEffects::Reads,
             Some(_) if self.tool_type.uses_http() => SideEffects::Writes,
@@ -295,6 +305,12 @@ impl ToolDefinition {
     /// The schema of the input; `{}` if the definition has none.
     pub fn effective_input_schema(&self) -> Value {
         let mut schema = effective_schema(&self.input_json_schema, &self.input_schema);
+        if let Some(composite) = &self.composite {
+            let unified = || composite.unified_input_schema();
+            schema =
+                if self.has_input_schema() { schema } else { unified().unwrap_or_else(|| json!({ "type": "object" })) };
+            schema = composite.with_operation_parameter(schema);
+        }
         // The short form lists all parameters, so a misspelled name is an error. An empty list means that the author
         // defined no schema, so every parameter is allowed.
         if self.has_short_input()
@@ -326,6 +342,11 @@ impl ToolDefinition {
 }
 
 impl ToolDefinition {
+    /// Whether the definition contains the schema of its input, in the short or the complete form.
+    pub fn has_input_schema(&self) -> bool {
+        self.input_json_schema.is_some() || self.input_schema.is_some()
+    }
+
     /// Whether the input schema is an expanded short form with parameters.
     fn has_short_input(&self) -> bool {
         let listed = self.input_schema.as_ref().is_some_and(|parameters| !parameters.is_empty());

@@ -35,9 +35,11 @@ pub(super) fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failu
     Ok(())
 }
 
-/// Prints the actions that the client must perform.
+/// Prints what a call waits for: approvals, or actions that the client must perform.
 pub(super) fn show_waiting(output: &Output, tool: &str, waiting: &AwaitingClientView) -> Result<(), Failure> {
-    output.line(output.out.warn(format!("… {tool}  waiting for the client  {}", waiting.run_id)))?;
+    let awaited = if waiting.approvals.is_empty() { "the client" } else { "an approval" };
+    output.line(output.out.warn(format!("… {tool}  waiting for {awaited}  {}", waiting.run_id)))?;
+    output.lines(waiting.approvals.iter().map(pretty))?;
     output.lines(waiting.client_actions.iter().map(pretty))?;
     Ok(())
 }
