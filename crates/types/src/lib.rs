@@ -64,7 +64,7 @@ pub use tool::{
     AgenticConfig, AvailableTool, Backoff, BodyTemplate, CachePolicy, ContextConfig, CostHint, DefinitionSource,
     EmbeddedLlmConfig, ErrorAction, ErrorSemantics, ExecutionMode, InvocationConfig, JsonSchema, Latency,
     OnOutputMismatch, RateLimit, ReferenceDataSelection, SafetyLimits, SelectorCategory, SequenceEntry, SideEffects,
-    Surface, ToolAllocation, ToolDefinition, ToolExample, ToolPrice, ToolStatus, ToolType,
+    Surface, ToolAllocation, ToolDefinition, ToolExample, ToolKind, ToolPrice, ToolStatus, ToolType,
 };
 pub use trial::{CallSource, Trial, TrialKind};
 pub use unique_keys::UniqueKeys;

@@ -2,6 +2,7 @@
 
 pub(crate) mod agentic_tools;
 pub(crate) mod agents;
+pub(crate) mod ai_tools;
 pub(crate) mod approvals;
 pub(crate) mod blobs;
 pub(crate) mod conversations;
@@ -30,6 +31,7 @@ pub(crate) mod runs;
 pub(crate) mod secrets;
 pub(crate) mod server;
 pub(crate) mod tables;
+pub(crate) mod tool_exports;
 pub(crate) mod tools;
 pub(crate) mod trials;
 pub(crate) mod type_imports;

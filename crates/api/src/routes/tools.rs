@@ -14,7 +14,7 @@ use toolwright_catalog::registry::RegistryError;
 use toolwright_gram::Pattern;
 use toolwright_machine::view::ToolResult;
 use toolwright_notation::write_tool;
-use toolwright_runs::DirectOutcome;
+use toolwright_runs::{DirectOutcome, RunSnapshot};
 use toolwright_tools::export::{ExportFormat, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Violation};
 use toolwright_types::{RunStatus, ToolDefinition, ToolEnvelope};
@@ -81,12 +81,12 @@ pub(crate) struct ExecuteBody {
     version: Option<String>,
 }
 
-fn empty_object() -> Value {
+pub(crate) fn empty_object() -> Value {
     json!({})
 }
 
 /// Treats null like absent arguments.
-fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+pub(crate) fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_else(empty_object))
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn parse_requirement(text: &str) -> Result<VersionReq, Problem> {
 }
 
 /// The header with the run id of a direct call.
-const RUN_ID_HEADER: &str = "x-run-id";
+pub(crate) const RUN_ID_HEADER: &str = "x-run-id";
 
 /// The query parameters of a call.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -174,6 +174,15 @@ pub struct AwaitingClientView {
     pub client_actions: Vec<ClientActionView>,
 }
 
+impl AwaitingClientView {
+    /// Creates the view of a waiting run.
+    pub(crate) fn new(run_id: String, snapshot: &RunSnapshot) -> Self {
+        let pending = snapshot.run.pending_client_actions().into_iter();
+        let client_actions = pending.map(|action| ClientActionView::new(&run_id, action)).collect();
+        Self { run_id, status: snapshot.run.status(), client_actions }
+    }
+}
+
 /// Calls a tool. The response is an envelope, even if the tool failed or the call was rejected.
 #[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/execute", tag = TAG, operation_id = "executeTool", request_body = ExecuteBody,
     params(("ref" = String, Path), ExecuteParams),
@@ -194,9 +203,7 @@ pub(crate) async fn execute(
     match outcome {
         DirectOutcome::Done(envelope) => Ok((run_header, Json(CallResult::new(envelope, view))).into_response()),
         DirectOutcome::Waiting(snapshot) => {
-            let pending = snapshot.run.pending_client_actions().into_iter();
-            let client_actions = pending.map(|action| ClientActionView::new(&run_id, action)).collect();
-            let body = AwaitingClientView { run_id, status: snapshot.run.status(), client_actions };
+            let body = AwaitingClientView::new(run_id, &snapshot);
             Ok((StatusCode::ACCEPTED, run_header, Json(body)).into_response())
         }
     }
@@ -238,14 +245,19 @@ pub(crate) async fn export(
     Caller(session): Caller,
     PathPair(name, format): PathPair,
 ) -> Result<Json<Value>, Problem> {
-    let format: ExportFormat = format.parse().map_err(|_| {
-        let rule = "must be `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`";
-        Problem::invalid("format", format!("{rule}, got `{format}`"))
-    })?;
+    let format = parse_format(&format)?;
     let (name, version) = split_reference(&name);
     let version = version.map(parse_requirement).transpose()?;
     let tool = find_readable_tool(&engine, &session, name, version.as_ref()).await?;
     Ok(Json(export_tool(&tool, format)))
+}
+
+/// Parses the format in the path of an export.
+pub(crate) fn parse_format(text: &str) -> Result<ExportFormat, Problem> {
+    text.parse().map_err(|_| {
+        let rule = "must be `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`";
+        Problem::invalid("format", format!("{rule}, got `{text}`"))
+    })
 }
 
 /// Returns the tool that the path names, if the caller may read it.
@@ -260,7 +272,7 @@ pub(crate) async fn find_readable_tool(
     Ok(tool)
 }
 
-async fn find_tool(
+pub(crate) async fn find_tool(
     engine: &AppState,
     session: &Session,
     name: &str,

@@ -3,6 +3,7 @@
 mod agentic;
 mod behavior;
 mod invocation;
+mod kind;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +25,7 @@ pub use self::behavior::{
     RateLimit, SelectorCategory, SideEffects, Surface, ToolExample, ToolPrice, ToolStatus,
 };
 pub use self::invocation::{BodyTemplate, InvocationConfig, JsonSchema, ToolType};
+pub use self::kind::ToolKind;
 
 /// A tool as its author wrote it. Absent fields have defaults. Methods such as `effects` return the value with defaults
 /// applied.
