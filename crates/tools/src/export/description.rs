@@ -178,7 +178,7 @@ fn operations(config: &AgenticConfig) -> Option<String> {
             format!("It performs the operations that the task needs, in this order: {listed}{more}.")
         }
         ExecutionMode::Agentic => {
-            format!("It selects the operations that the task needs. It can: {listed}{more}.")
+            format!("It selects the operations that the task needs from these: {listed}{more}.")
         }
     })
 }

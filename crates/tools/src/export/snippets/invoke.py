@@ -35,3 +35,5 @@ def request(path, body=None):
         except (ValueError, KeyError, TypeError):
             pass  # A proxy can answer without JSON.
         raise ToolError(f"HTTP {error.code}: {text}") from None
+    except urllib.error.URLError as error:
+        raise ToolError(f"{url} does not answer: {error.reason}") from None
