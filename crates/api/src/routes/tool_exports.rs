@@ -15,15 +15,16 @@ use toolwright_tools::export::{
     CodeSnippets, ExportFormat, McpResource, McpServer, ServerFiles, code_snippets, export_named, unwrap_arguments,
 };
 use toolwright_tools::{CallRequest, CompiledTool};
-use toolwright_types::{ExecutionMode, RunId, Surface, ToolDefinition, ToolEnvelope, ToolError, ToolKind};
+use toolwright_types::{ExecutionMode, RunId, RunStatus, Surface, ToolDefinition, ToolEnvelope, ToolError, ToolKind};
 
+use super::agents::response_view;
 use super::ai_tools::parse_kind;
 use super::tools::{
-    AwaitingClientView, RUN_ID_HEADER, empty_object, find_readable_tool, null_as_empty, parse_format,
-    parse_requirement, split_reference,
+    RUN_ID_HEADER, empty_object, find_readable_tool, null_as_empty, parse_format, parse_requirement, split_reference,
 };
 use crate::extract::{Caller, JsonBody, PathPair, QueryParams};
 use crate::problem::{Code, Problem};
+use crate::run_views::{ApprovalView, ClientActionView};
 use crate::state::AppState;
 
 const TAG: &str = "tool-exports";
@@ -373,6 +374,20 @@ pub(crate) struct InvokeMetaView {
     total_cost: f64,
 }
 
+/// A call to an exported tool that waits for a person or a client.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WaitingInvocationView {
+    /// The id of the run.
+    run_id: String,
+    /// The status of the run.
+    status: RunStatus,
+    /// The calls that wait for approval. Decide each under its own `runId`.
+    approvals: Vec<ApprovalView>,
+    /// The actions that the client has to perform.
+    client_actions: Vec<ClientActionView>,
+}
+
 impl InvokeView {
     fn new(run: RunId, envelope: ToolEnvelope) -> Self {
         let metadata = envelope.metadata;
@@ -401,7 +416,7 @@ impl InvokeView {
 /// Calls an exported tool. The response is 200 even if the tool failed or the call was rejected, and 202 if the call waits
 /// for a person or a client.
 #[utoipa::path(post, path = "/api/v1/tools/invoke", tag = TAG, operation_id = "invokeTool", request_body = InvokeBody,
-    responses((status = 200, body = InvokeView), (status = 202, body = AwaitingClientView)))]
+    responses((status = 200, body = InvokeView), (status = 202, body = WaitingInvocationView)))]
 pub(crate) async fn invoke(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -421,7 +436,13 @@ pub(crate) async fn invoke(
     match call.execute().await? {
         DirectOutcome::Done(envelope) => Ok((run_header, Json(InvokeView::new(run, *envelope))).into_response()),
         DirectOutcome::Waiting(snapshot) => {
-            let body = AwaitingClientView::new(run.to_string(), &snapshot);
+            let waiting = response_view(&engine, &session, snapshot).await?;
+            let body = WaitingInvocationView {
+                run_id: run.to_string(),
+                status: waiting.response.status,
+                approvals: waiting.approvals,
+                client_actions: waiting.client_actions,
+            };
             Ok((StatusCode::ACCEPTED, run_header, Json(body)).into_response())
         }
     }

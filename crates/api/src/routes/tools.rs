@@ -14,7 +14,7 @@ use toolwright_catalog::registry::RegistryError;
 use toolwright_gram::Pattern;
 use toolwright_machine::view::ToolResult;
 use toolwright_notation::write_tool;
-use toolwright_runs::{DirectOutcome, RunSnapshot};
+use toolwright_runs::DirectOutcome;
 use toolwright_tools::export::{ExportFormat, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Violation};
 use toolwright_types::{RunStatus, ToolDefinition, ToolEnvelope};
@@ -174,15 +174,6 @@ pub struct AwaitingClientView {
     pub client_actions: Vec<ClientActionView>,
 }
 
-impl AwaitingClientView {
-    /// Creates the view of a waiting run.
-    pub(crate) fn new(run_id: String, snapshot: &RunSnapshot) -> Self {
-        let pending = snapshot.run.pending_client_actions().into_iter();
-        let client_actions = pending.map(|action| ClientActionView::new(&run_id, action)).collect();
-        Self { run_id, status: snapshot.run.status(), client_actions }
-    }
-}
-
 /// Calls a tool. The response is an envelope, even if the tool failed or the call was rejected.
 #[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/execute", tag = TAG, operation_id = "executeTool", request_body = ExecuteBody,
     params(("ref" = String, Path), ExecuteParams),
@@ -203,7 +194,9 @@ pub(crate) async fn execute(
     match outcome {
         DirectOutcome::Done(envelope) => Ok((run_header, Json(CallResult::new(envelope, view))).into_response()),
         DirectOutcome::Waiting(snapshot) => {
-            let body = AwaitingClientView::new(run_id, &snapshot);
+            let pending = snapshot.run.pending_client_actions().into_iter();
+            let client_actions = pending.map(|action| ClientActionView::new(&run_id, action)).collect();
+            let body = AwaitingClientView { run_id, status: snapshot.run.status(), client_actions };
             Ok((StatusCode::ACCEPTED, run_header, Json(body)).into_response())
         }
     }

@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Response, Server, merge};
+use crate::agentic_tools::{agentic, deterministic, plan_then};
+use crate::harness::{Response, Server, calls_then, envelopes, merge};
 
 crate::on_both_databases!(
     list_has_the_tools_of_all_kinds,
@@ -20,6 +21,7 @@ crate::on_sqlite!(
     export_of_an_agentic_tool_hides_its_model,
     model_of_an_agent_sees_the_description_of_an_agentic_tool,
     tools_with_the_same_exported_name_are_not_confused,
+    invocation_of_an_agentic_tool_returns_its_result_or_waits_for_an_approval,
     export_filters_select_by_kind_category_and_tag,
     invocation_requires_permission_and_the_surface_of_the_tool,
     built_in_tool_can_be_read_exported_and_invoked
@@ -364,6 +366,27 @@ async fn invocation_reports_the_result_of_the_call(server: Server) {
         (&waiting["status"], &waiting["clientActions"][0]["toolRef"]),
         (&json!("AWAITING_CLIENT"), &json!("open"))
     );
+}
+
+async fn invocation_of_an_agentic_tool_returns_its_result_or_waits_for_an_approval(server: Server) {
+    server.define_echo("save", json!({ "sideEffects": "writes" })).await;
+    let rules = calls_then(json!([{ "name": "save", "arguments": { "n": 1 } }]), "Saved.");
+    server.define_agentic_tool(agentic("note-keeper", &["save"], rules), json!({})).await;
+    let result = invoke(&server, json!({ "tool": "note_keeper", "params": { "task": "Save it." } })).await.expect(200);
+    assert_eq!((&result["success"], &result["data"]), (&json!(true), &json!({ "summary": "Saved." })), "{result}");
+    let run = server.get(&format!("runs/{}", result["meta"]["executionId"].as_str().unwrap())).await.expect(200);
+    assert_eq!((&run["kind"], &run["subject"]), (&json!("tool"), &json!("note-keeper")));
+
+    let plan = plan_then(json!([{ "step": 1, "parameters": { "n": 2 } }]), "Saved.");
+    let approved = json!({ "requiresPlanApproval": true });
+    server.define_agentic_tool(deterministic("planner", &["save"], plan), approved).await;
+    let waiting = invoke(&server, json!({ "tool": "planner", "params": { "task": "Save it." } })).await.expect(202);
+    let approval = &waiting["approvals"][0];
+    let (child, call) = (approval["runId"].as_str().unwrap(), approval["callId"].as_str().unwrap());
+    server.post(&format!("runs/{child}/approvals/{call}"), json!({ "decision": "approve" })).await.expect(200);
+    let path = format!("runs/{}", waiting["runId"].as_str().unwrap());
+    let ended = server.poll_until(&path, |run| run["status"] == "COMPLETED").await;
+    assert_eq!(envelopes(&ended)[0]["output"]["summary"], "Saved.", "{ended}");
 }
 
 async fn invocation_requires_permission_and_the_surface_of_the_tool(server: Server) {
