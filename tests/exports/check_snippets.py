@@ -37,12 +37,11 @@ AGENTIC_TOOL = {
     },
 }
 
-REFERENCE_DATA = [{"dataType": "deal_stages", "toolRef": "hubspot/deal-stages", "nameField": "label"}]
-
 # Each tool by name, with its route of exports, its exported name and an input.
 TOOLS = {
     "hubspot/get-deal": ("ai-tools", "hubspot_get_deal", {"dealId": "101"}),
     "deal-analyst": ("agentic-tools", "deal_analyst", {"task": "Which deals are in negotiation?"}),
+    "research-assistant": ("agentic-tools", "research_assistant", {"task": "Find competitor pricing"}),
 }
 
 
@@ -79,7 +78,6 @@ def start_server(binary: str, folder: Path) -> tuple[subprocess.Popen, str]:
 
 def check_all(checks: "Checks") -> int:
     request("POST", "ai/tools", AGENTIC_TOOL)
-    request("PATCH", "ai/tool-providers/hubspot", {"referenceData": REFERENCE_DATA})
     request("POST", "ai/tool-providers/hubspot/sync", {})
     for tool in TOOLS:
         checks.run(checks.check_programs, tool)
