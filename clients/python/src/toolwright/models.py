@@ -25,6 +25,22 @@ class AcceptedView(TypedDict):
     """The status of the run."""
 
 
+class ActionCallCost(TypedDict):
+    """The cost of a call to a tool."""
+
+    actionSlug: str
+    """The tool."""
+
+    callId: str
+    """The id of the call."""
+
+    cost: float
+    """The cost in US dollars."""
+
+    tokens: NotRequired[int | None]
+    """The tokens of the run that the call started, if it started one."""
+
+
 class AdministrationView(TypedDict):
     """Details for administrators."""
 
@@ -78,7 +94,7 @@ class AgentDefinition(TypedDict):
     fallbackModel: NotRequired[ModelChoice | None]
 
     guardrails: NotRequired[list[GuardrailConfig] | None]
-    """Further constraints."""
+    """Further rules that can refuse a call."""
 
     libraries: NotRequired[dict[str, dict[str, str]] | None]
     """Libraries by name. A library maps tool names to other tools or versions, written as `tool` or
@@ -153,7 +169,7 @@ class AgentDefinition(TypedDict):
     """When the definition was created."""
 
     createdBy: NotRequired[str | None]
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -167,7 +183,7 @@ class AgentDefinition(TypedDict):
     """When the definition was written last."""
 
     updatedBy: NotRequired[str | None]
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str] | None]
     """Warnings for the author."""
@@ -238,7 +254,7 @@ class AgentPolicy(TypedDict):
 
 
 class AgentResponse(TypedDict):
-    """The response of an agent as the agent service shows it. The caller adds the conversation id."""
+    """The response of an agent: the answer, the calls, the consumed resources and the status."""
 
     iterationsUsed: int
     """The number of model calls."""
@@ -290,7 +306,9 @@ class AgentResponseView(TypedDict):
     """The version of the agent that ran."""
 
     approvals: list[ApprovalView]
-    """The calls that wait for approval, of this run and of its child runs. Decide each under its own `runId`."""
+    """The calls that wait for approval, of this run and of its child runs. To decide one of them, use the `runId` of
+    its entry.
+    """
 
     clientActions: list[ClientActionView]
     """The actions that the client has to perform."""
@@ -300,7 +318,7 @@ class AgentResponseView(TypedDict):
 
     correlationId: NotRequired[str]
     """The correlation id: from the header `X-Correlation-Id` of the request that started the run, otherwise the id of
-    that request. Child runs have the same, and HTTP, gRPC and MCP tools send it.
+    that request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
     """
 
     costUsd: float
@@ -338,7 +356,7 @@ class AgentResponseView(TypedDict):
 
 
 class AgentToolCall(TypedDict):
-    """A call in the format for clients that execute a part of it, with the payload that the server prepared."""
+    """A call in the format for clients that execute a part of the call, with the payload that the server prepared."""
 
     callId: str
     """The call."""
@@ -400,7 +418,7 @@ class AgentView(TypedDict):
     """When the definition was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -415,7 +433,7 @@ class AgentView(TypedDict):
     """When the definition was written last."""
 
     updatedBy: str
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str]]
     """Warnings for the author."""
@@ -452,7 +470,7 @@ class AgentView(TypedDict):
     fallbackModel: NotRequired[ModelChoice | None]
 
     guardrails: NotRequired[list[GuardrailConfig]]
-    """Further constraints."""
+    """Further rules that can refuse a call."""
 
     libraries: NotRequired[dict[str, dict[str, str]]]
     """Libraries by name. A library maps tool names to other tools or versions, written as `tool` or
@@ -524,12 +542,173 @@ class AgentView(TypedDict):
     """The version of the definition."""
 
 
+class AgenticConfig(TypedDict):
+    """How an agentic tool fulfils its task."""
+
+    contextConfig: NotRequired[ContextConfig | None]
+
+    durable: NotRequired[bool | None]
+    """Whether an invocation continues after a crash of the server. Default: the setting of the server."""
+
+    embeddedLLMConfig: NotRequired[EmbeddedLlmConfig | None]
+
+    executionMode: ExecutionMode
+    """Whether the model only plans the parameters of a fixed sequence, or selects the tools itself."""
+
+    metadata: NotRequired[dict[str, Any] | None]
+    """Data of the author. The server does not interpret it."""
+
+    requiresPlanApproval: NotRequired[bool | None]
+    """Whether a person must approve the plan before its first step. Only for the deterministic mode."""
+
+    safetyLimits: NotRequired[SafetyLimits | None]
+
+    systemPrompt: NotRequired[str | None]
+    """The instructions for the model. May contain `{{integration_schema}}`, `{{reference_data}}`, `{{user_task}}`,
+    `{{available_tools}}` and `{{execution_history}}`. If absent, the server generates them.
+    """
+
+    toolAllocation: NotRequired[ToolAllocation | None]
+
+
+AgenticToolStatus = Literal["draft", "active", "disabled"]
+"""The status of an agentic tool."""
+
+
+class AgenticToolView(TypedDict):
+    """An agentic tool."""
+
+    contextConfig: ContextConfig
+    """The data that the model sees besides its instructions."""
+
+    createdAt: str
+    """When the tool was created."""
+
+    createdBy: str
+    """The principal that created the tool."""
+
+    description: NotRequired[str | None]
+    """What the tool does."""
+
+    durable: NotRequired[bool | None]
+    """Whether an invocation continues after a crash of the server. Default: the setting of the server."""
+
+    embeddedLLMConfig: EmbeddedLlmConfig
+    """The embedded model. Absent fields have the defaults of the server."""
+
+    executionMode: ExecutionMode
+    """Whether the model only plans a fixed sequence, or selects the tools itself."""
+
+    generatedPrompt: NotRequired[bool]
+    """Whether `systemPrompt` is generated from the definition."""
+
+    id: str
+    """The id."""
+
+    inputSchema: Any
+    """The JSON Schema of the input."""
+
+    metadata: dict[str, Any]
+    """Additional data that the author stores with the tool."""
+
+    name: str
+    """The name for people."""
+
+    outputSchema: NotRequired[Any]
+    """The JSON Schema of the result."""
+
+    requiresPlanApproval: NotRequired[bool]
+    """Whether a person must approve the plan before its first step."""
+
+    revision: int
+    """The number of writes, which is the ETag."""
+
+    safetyLimits: SafetyLimits
+    """The limits of one invocation, with their defaults."""
+
+    slug: str
+    """The reference name."""
+
+    status: AgenticToolStatus
+    """`draft`, `active` or `disabled`."""
+
+    systemPrompt: str
+    """The instructions for the model. If the author wrote none, the generated instructions."""
+
+    tenantId: str
+    """The id of the realm."""
+
+    toolAllocation: ToolAllocation
+    """The tools that the model may use."""
+
+    toolDescription: NotRequired[str | None]
+    """The description for parent agents, if the author wrote one."""
+
+    updatedAt: str
+    """When the tool was written last."""
+
+    updatedBy: str
+    """The principal that wrote the tool last."""
+
+    version: str
+    """The version."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings for the author."""
+
+
 class Agreement(TypedDict):
     """How often two runs with the same input agreed."""
 
     answer: NotRequired[Estimate | None]
 
     status: NotRequired[Estimate | None]
+
+
+AiToolStatus = Literal["draft", "active", "deprecated", "blocked", "disabled"]
+"""The status of a tool: `disabled` if it is not enabled, else the life cycle status of its version."""
+
+
+class AiToolView(TypedDict):
+    """A tool in the list of all tools."""
+
+    category: NotRequired[str | None]
+    """The category."""
+
+    createdAt: str
+    """When the tool was created."""
+
+    description: NotRequired[str | None]
+    """What the tool does."""
+
+    executionMode: NotRequired[ExecutionMode | None]
+
+    id: str
+    """The id of the definition."""
+
+    kind: ToolKind
+    """The kind of the tool."""
+
+    name: str
+    """The name in any form."""
+
+    slug: str
+    """The `refName` of the tool."""
+
+    status: AiToolStatus
+    """The status."""
+
+    tags: list[str]
+    """The tags."""
+
+    toolType: ToolType
+    """The type of the tool, which selects its backend."""
+
+    updatedAt: str
+    """When the tool was written last."""
+
+    version: str
+    """The version."""
 
 
 class AlignedEntryView(TypedDict):
@@ -542,7 +721,7 @@ class AlignedEntryView(TypedDict):
     """Whether the entries are equal."""
 
     kind: NotRequired[str | None]
-    """The kind of the entry of the first run; null if its journal ends before."""
+    """The kind of the entry in the first run; null if the first run has fewer entries."""
 
     n: int
     """The number of the entries."""
@@ -551,14 +730,14 @@ class AlignedEntryView(TypedDict):
     """The time of the entry of the second run."""
 
     otherKind: NotRequired[str | None]
-    """The kind of the entry of the second run; null if its journal ends before."""
+    """The kind of the entry in the second run; null if the second run has fewer entries."""
 
 
 class AmountView(TypedDict):
     """A consumed amount and its limit."""
 
     left: NotRequired[float | None]
-    """The rest."""
+    """The amount that is left until the limit."""
 
     limit: NotRequired[float | None]
     """The limit."""
@@ -629,7 +808,7 @@ class ApprovalView(TypedDict):
     lastApproved: NotRequired[ApprovedCallView | None]
 
     parentRunId: NotRequired[str | None]
-    """The run that started the run of the call."""
+    """The parent run of the run that requested the call."""
 
     requestedAt: str
     """When the approval was requested."""
@@ -654,7 +833,7 @@ class ApprovalView(TypedDict):
 
 
 class ApprovedCallView(TypedDict):
-    """An approved call, for comparison with one that waits."""
+    """An earlier approved call, for comparison with a call that waits for approval."""
 
     callId: str
     """The call."""
@@ -728,7 +907,7 @@ class AuthConfig(TypedDict):
     authType: NotRequired[AuthType | None]
 
     certRef: NotRequired[str | None]
-    """The secret with a client certificate and its key as PEM. For `mtls`, `secretRef` is used if it is absent."""
+    """The secret with a client certificate and its key as PEM. If this field is absent, `mtls` uses `secretRef`."""
 
     clientId: NotRequired[str | None]
     """The OAuth2 client id. If absent, the secret contains it: `clientId:clientSecret`."""
@@ -750,6 +929,19 @@ class AuthConfig(TypedDict):
 
 AuthType = Literal["none", "bearer", "api_key", "oauth2", "mtls"]
 """An authentication scheme."""
+
+
+class AvailableTool(TypedDict):
+    """A tool that the model may select."""
+
+    actionId: NotRequired[str | None]
+    """The id of the tool. Either `actionId` or `actionSlug` is required."""
+
+    actionSlug: NotRequired[str | None]
+    """The name of the tool, with an optional version requirement: `google/search@^1.2`."""
+
+    priority: NotRequired[int | None]
+    """A hint for the model. The model prefers tools with a higher number."""
 
 
 class AwaitingClientView(TypedDict):
@@ -774,7 +966,7 @@ BodyTemplate = Union[str, dict[str, Any]]
 
 
 class BudgetView(TypedDict):
-    """The consumption and the limits of a run. A limit and its rest are null if there is no limit."""
+    """The consumption and the limits of a run. `limit` and `left` are null if there is no limit."""
 
     costUsd: AmountView
     """Cost in US dollars."""
@@ -824,6 +1016,8 @@ class CallMetadata(TypedDict):
     calls: NotRequired[list[PartCall]]
     """The calls to other tools that this call made, in start order."""
 
+    child_run: NotRequired[ChildRun | None]
+
     cost_usd: NotRequired[float | None]
     """The cost in US dollars, if known."""
 
@@ -842,7 +1036,7 @@ class CallMetadata(TypedDict):
     """The implementation that ran, as `tool@version`, if a library maps the tool to another implementation."""
 
     messages: NotRequired[list[str]]
-    """Messages of the tool for the caller and the model, of a successful or a failed call."""
+    """Messages of the tool for the caller and the model. Successful and failed calls can have messages."""
 
     policy_id: NotRequired[str | None]
     """The policy that decided on the call."""
@@ -900,7 +1094,7 @@ class CheckView(TypedDict):
     """What was found."""
 
     remedy: NotRequired[str | None]
-    """How to resolve it."""
+    """How to resolve the problem."""
 
     scope: NotRequired[str | None]
     """The owner of the secret that applies: `user`, `realm` or `org`."""
@@ -910,6 +1104,19 @@ class CheckView(TypedDict):
 
     status: str
     """`ok`, `warning` or `failed`."""
+
+
+class ChildRun(TypedDict):
+    """The run that a call started."""
+
+    run_id: str
+    """The id of the run."""
+
+    tool_calls: int
+    """The number of tool calls that models chose in the run."""
+
+    usage: Usage
+    """The tokens that the run consumed."""
 
 
 class ChildRunView(TypedDict):
@@ -952,8 +1159,37 @@ class ClientActionView(TypedDict):
     """The name of the tool."""
 
 
+class CodeSnippetsView(TypedDict):
+    """Programs that offer the exported tools. Each runs as it is."""
+
+    python: str
+    """A module for Python."""
+
+    typescript: str
+    """A module for TypeScript."""
+
+
 CommandArgument = Union[str, "SecretArgument"]
 """An argument of a command."""
+
+
+class ContextConfig(TypedDict):
+    """The data that the model of an agentic tool sees besides its instructions."""
+
+    documentation: NotRequired[str | None]
+    """Documentation and constraints."""
+
+    exampleQueries: NotRequired[list[str] | None]
+    """Examples of successful tasks or queries."""
+
+    includeSchemas: NotRequired[bool | None]
+    """Whether the model sees the schemas of its tools. Default: true."""
+
+    maxTokens: NotRequired[int | None]
+    """The maximum number of tokens of all this data. Longer data is cut, and the run has a warning. Default: 16000."""
+
+    referenceData: NotRequired[list[ReferenceDataSelection] | None]
+    """The reference data that the model sees."""
 
 
 class ContinueBody(TypedDict):
@@ -1042,7 +1278,7 @@ class ConversationView(TypedDict):
 
 
 class CostBoundView(TypedDict):
-    """A bound that one limit gives."""
+    """The upper bound on the cost that follows from one limit."""
 
     formula: str
     """How the bound is computed."""
@@ -1055,6 +1291,22 @@ class CostBoundView(TypedDict):
 
     value: float
     """The value of the limit."""
+
+
+class CostBreakdown(TypedDict):
+    """The cost of an execution. The total is the sum of the calls."""
+
+    actionCalls: list[ActionCallCost]
+    """The calls to tools."""
+
+    llmCalls: list[LlmCallCost]
+    """The calls to the embedded model."""
+
+    totalCost: float
+    """The total in US dollars."""
+
+    totalTokens: int
+    """The tokens of all calls."""
 
 
 class CostEstimateView(TypedDict):
@@ -1070,7 +1322,7 @@ class CostEstimateView(TypedDict):
     """The limit that determines the worst case: `maxIterations`, `maxTokens` or `maxCostUsd`."""
 
     bounds: list[CostBoundView]
-    """The bounds that the limits give."""
+    """The upper bounds on the cost, one for each limit."""
 
     delegates: list[DelegateCostView]
     """The delegates of the agent."""
@@ -1351,13 +1603,13 @@ class DivergenceView(TypedDict):
     """The first 20 fields that differ: field, expected (the first run), got (the second)."""
 
     kind: NotRequired[str | None]
-    """The kind of the entry of the first run; null if its journal ends before."""
+    """The kind of the entry in the first run; null if the first run has fewer entries."""
 
     n: int
     """The number of the entry."""
 
     otherKind: NotRequired[str | None]
-    """The kind of the entry of the second run; null if its journal ends before."""
+    """The kind of the entry in the second run; null if the second run has fewer entries."""
 
 
 class DriftPage(TypedDict):
@@ -1374,10 +1626,10 @@ class DriftView(TypedDict):
     """A drift finding."""
 
     acceptedAt: NotRequired[str | None]
-    """When it was accepted."""
+    """When the finding was accepted."""
 
     acceptedBy: NotRequired[str | None]
-    """The principal that accepted it."""
+    """The principal that accepted the finding."""
 
     count: int
     """The number of occurrences."""
@@ -1421,7 +1673,7 @@ class EffectResolutionView(TypedDict):
 
 
 class EffectUndoBody(TypedDict):
-    """Options of the undo of an effect."""
+    """The options of an undo."""
 
     dryRun: NotRequired[bool | None]
     """`true`: returns the plan and undoes nothing."""
@@ -1490,6 +1742,40 @@ class EffectView(TypedDict):
     """The version of the tool."""
 
 
+class EmbeddedLlmConfig(TypedDict):
+    """The embedded model of an agentic tool. Absent fields have defaults."""
+
+    apiKeySecretRef: NotRequired[str | None]
+    """The secret with the API key; the key from the environment if absent."""
+
+    baseUrl: NotRequired[str | None]
+    """The base URL of the provider, in the form that the vendor's SDK accepts."""
+
+    extraParams: NotRequired[dict[str, Any] | None]
+    """Further parameters of the provider."""
+
+    frequencyPenalty: NotRequired[float | None]
+    """Penalty for frequent tokens, from -2 to 2."""
+
+    maxTokens: NotRequired[int | None]
+    """The maximum number of output tokens of a reply, from 1000 to 8000. Default: 4000."""
+
+    model: NotRequired[str | None]
+    """The name of the model."""
+
+    presencePenalty: NotRequired[float | None]
+    """Penalty for repeated tokens, from -2 to 2."""
+
+    provider: NotRequired[str | None]
+    """The model provider: anthropic, openai, google or another that the server knows."""
+
+    temperature: NotRequired[float | None]
+    """The sampling temperature, from 0 to 1. Default: 0.2."""
+
+    topP: NotRequired[float | None]
+    """Nucleus sampling, from 0 to 1."""
+
+
 ErrorAction = Literal["retry", "clarify", "fail", "fallback"]
 """An action for an HTTP status."""
 
@@ -1543,10 +1829,12 @@ class EvaluatedView(TypedDict):
 
 
 class EventView(TypedDict):
-    """A change in the realm. The object itself is read with its own route."""
+    """A change in the realm. The event does not contain the changed object. Clients read the object with the route for
+    objects of its kind.
+    """
 
     at: NotRequired[str | None]
-    """The time of the change. Absent in READY and RESET, like all other fields."""
+    """The time of the change. The events READY and RESET have only the field `type`."""
 
     id: NotRequired[str | None]
     """The id of the run, call, definition or finding."""
@@ -1606,8 +1894,134 @@ class ExecutionConfig(TypedDict):
     """The maximum active time of a run."""
 
 
+ExecutionMode = Literal["deterministic", "agentic"]
+"""How the model of an agentic tool is used."""
+
+
 ExecutionSite = Literal["server", "client"]
 """Where the final part of a call runs."""
+
+
+ExecutionStatus = Literal["running", "success", "error", "timeout"]
+"""The status of an execution."""
+
+
+class ExecutionSummaryView(TypedDict):
+    """An execution of an agentic tool, in a list."""
+
+    agenticTool: str
+    """The agentic tool."""
+
+    completedAt: NotRequired[str | None]
+    """When the execution ended."""
+
+    createdAt: str
+    """When the execution started."""
+
+    durationMs: int
+    """The duration in milliseconds, until now if the run has not ended."""
+
+    id: str
+    """The id of the execution, which is the id of its run."""
+
+    parentRunId: NotRequired[str | None]
+    """The run that called the tool."""
+
+    reason: NotRequired[str | None]
+    """The reason for the status, as a stable identifier."""
+
+    runStatus: RunStatus
+    """The status of the run."""
+
+    status: ExecutionStatus
+    """The status."""
+
+    task: NotRequired[str | None]
+    """The first 500 characters of the message with the task."""
+
+    totalCost: float
+    """The cost in US dollars."""
+
+    totalTokens: int
+    """The number of tokens."""
+
+
+class ExecutionView(TypedDict):
+    """An execution of an agentic tool with its model calls, its tool calls and its cost."""
+
+    agenticTool: str
+    """The agentic tool."""
+
+    completedAt: NotRequired[str | None]
+    """When the execution ended."""
+
+    createdAt: str
+    """When the execution started."""
+
+    durationMs: int
+    """The duration in milliseconds, until now if the run has not ended."""
+
+    id: str
+    """The id of the execution, which is the id of its run."""
+
+    parentRunId: NotRequired[str | None]
+    """The run that called the tool."""
+
+    reason: NotRequired[str | None]
+    """The reason for the status, as a stable identifier."""
+
+    runStatus: RunStatus
+    """The status of the run."""
+
+    status: ExecutionStatus
+    """The status."""
+
+    task: NotRequired[str | None]
+    """The first 500 characters of the message with the task."""
+
+    totalCost: float
+    """The cost in US dollars."""
+
+    totalTokens: int
+    """The number of tokens."""
+
+    agenticToolId: str
+    """The id of the agentic tool."""
+
+    costBreakdown: CostBreakdown
+    """The cost of each call."""
+
+    error: NotRequired[ToolError | None]
+
+    executionPlan: NotRequired[Any]
+    """The plan that the model wrote. Absent in the agentic mode, and until there is a valid plan."""
+
+    llmCalls: list[LlmCallView]
+    """The calls to the embedded model."""
+
+    mode: ExecutionMode
+    """How the tool uses its model."""
+
+    model: str
+    """The model."""
+
+    parentRequest: Any
+    """The input of the call."""
+
+    result: Any
+    """The result."""
+
+    steps: NotRequired[list[dict[str, Any]]]
+    """The finished steps of the plan."""
+
+    tenantId: str
+    """The id of the realm."""
+
+    toolCalls: list[ToolCallView]
+    """The calls to tools."""
+
+    warnings: NotRequired[list[str]]
+    """Problems that did not stop the execution."""
 
 
 class ExportBody(TypedDict):
@@ -1632,11 +2046,32 @@ class ExportBody(TypedDict):
     """The variables of the query."""
 
 
+class ExportedToolView(TypedDict):
+    """The tool of an export."""
+
+    description: str
+    """What the tool does, as callers see it."""
+
+    executionMode: NotRequired[ExecutionMode | None]
+
+    id: str
+    """The id of the definition."""
+
+    name: str
+    """The name in any form."""
+
+    slug: str
+    """The `refName` of the tool."""
+
+    version: str
+    """The version."""
+
+
 class FailedLine(TypedDict):
     """A failed row."""
 
     line: int
-    """The line of the row in the text."""
+    """The line number of the row in the CSV text."""
 
     message: str
     """The reason."""
@@ -1710,8 +2145,8 @@ class ForkBody(TypedDict):
     """A new result for the call that ends with entry `at`."""
 
     sendWrites: NotRequired[bool | None]
-    """Whether the fork may send writes again that the original run completed after entry `at`. Without it, such a fork
-    is rejected with the list of these writes.
+    """Whether the fork may send writes again that the original run completed after entry `at`. If false, a fork that
+    could repeat such writes is rejected, and the response lists the writes.
     """
 
     tools: NotRequired[dict[str, str] | None]
@@ -1728,6 +2163,19 @@ class ForkView(TypedDict):
     """The original run."""
 
 
+class FormatView(TypedDict):
+    """The format of an export."""
+
+    compatibleWith: list[str]
+    """The systems that read the format."""
+
+    name: str
+    """The name of the format."""
+
+    version: str
+    """The version of the format."""
+
+
 class GenerateBody(TypedDict):
     """The tools to generate."""
 
@@ -1742,7 +2190,7 @@ class GenerateBody(TypedDict):
 
 
 class GeneratedView(TypedDict):
-    """The generated tools, and what was changed."""
+    """The generated tools, and the changes to the stored tools."""
 
     created: list[str]
     """The names of new tools."""
@@ -1773,7 +2221,7 @@ class GramApplyBody(TypedDict):
     """The text in gram notation."""
 
     overwrite: NotRequired[bool | None]
-    """Whether tools may be changed that agents outside of the text use. Default: false."""
+    """Whether the text may change tools that agents outside of the text use. Default: false."""
 
 
 class GramApplyView(TypedDict):
@@ -1829,7 +2277,7 @@ class GrpcImportBody(TypedDict):
 
 
 class GuardrailConfig(TypedDict):
-    """A guardrail in the form of an agent definition: a type with parameters."""
+    """A guardrail as the author of an agent writes it: a type with parameters."""
 
     parameters: NotRequired[dict[str, Any] | None]
     """The parameters of the guardrail type."""
@@ -1981,21 +2429,129 @@ class InvocationConfig(TypedDict):
     """A JSONPath or an expression that extracts the result from the response."""
 
 
+class InvocationMeta(TypedDict):
+    """The execution of an invocation."""
+
+    agenticTool: str
+    """The slug of the tool."""
+
+    durationMs: int
+    """The duration in milliseconds."""
+
+    executionId: str
+    """The id of the execution, which is the id of its run. If the call was refused and no execution started, the id of
+    the call's run.
+    """
+
+    mode: ExecutionMode
+    """How the tool uses its model."""
+
+    totalCost: float
+    """The cost in US dollars."""
+
+    totalTokens: int
+    """The number of tokens."""
+
+    trace: TraceView
+    """The calls to the model and to tools."""
+
+
 InvocationStatus = Literal["SUCCESS", "ERROR", "SKIPPED", "PERMISSION_DENIED"]
-"""The status of a call in the format of the agent service."""
+"""The status of a call in the response of an agent."""
+
+
+class InvocationView(TypedDict):
+    """The result of an invocation."""
+
+    approvals: NotRequired[list[ApprovalView]]
+    """The calls that wait for approval."""
+
+    clientActions: NotRequired[list[ClientActionView]]
+    """The actions that the client has to perform."""
+
+    data: Any
+    """The result; null if the call failed or waits."""
+
+    error: NotRequired[ToolError | None]
+
+    meta: InvocationMeta
+    """The execution."""
+
+    status: NotRequired[RunStatus | None]
+
+    success: bool
+    """Whether the tool has a result."""
+
+    warnings: NotRequired[list[str]]
+    """Problems that did not stop the execution."""
+
+
+class InvokeBody(TypedDict):
+    """A call to an exported tool."""
+
+    params: NotRequired[Any]
+    """The arguments, as the exported schema describes them."""
+
+    surface: NotRequired[InvokeSurface | None]
+
+    tool: str
+    """The tool: its name, its id, or its name in an export. A name or id may be followed by `@` and a version or a
+    requirement.
+    """
+
+
+class InvokeMetaView(TypedDict):
+    """Data about a call to an exported tool."""
+
+    durationMs: int
+    """The duration in milliseconds."""
+
+    executionId: str
+    """The id of the run, under `/api/v1/ai/runs`."""
+
+    tool: str
+    """The `refName` of the tool."""
+
+    totalCost: float
+    """The known cost in US dollars."""
+
+
+InvokeSurface = Literal["tool", "mcpTool"]
+"""The origin of a call to an exported tool."""
+
+
+class InvokeView(TypedDict):
+    """The result of a call to an exported tool."""
+
+    data: Any
+    """The output; null if the call failed."""
+
+    error: NotRequired[ToolError | None]
+
+    message: NotRequired[str | None]
+    """The messages of the tool, or the message of the error."""
+
+    meta: InvokeMetaView
+    """Data about the call."""
+
+    success: bool
+    """Whether the call succeeded."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings about the call."""
 
 
 class IssuedKeyView(TypedDict):
     """A created key."""
 
     createdAt: str
-    """When it was created."""
+    """When the key was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the key."""
 
     expiresAt: NotRequired[str | None]
-    """When it expires."""
+    """When the key expires."""
 
     id: str
     """The id of the key."""
@@ -2007,7 +2563,7 @@ class IssuedKeyView(TypedDict):
     """The principal of the key."""
 
     revokedAt: NotRequired[str | None]
-    """When it was revoked."""
+    """When the key was revoked."""
 
     key: str
     """The text of the key. It is returned only once."""
@@ -2029,11 +2585,11 @@ class JournalEntryView(TypedDict):
     """Whether the run can be forked at this entry, with the current definitions and without other changes."""
 
     costUsd: NotRequired[float | None]
-    """The cost of the model call or the call, in US dollars. Absent if it is not known."""
+    """The cost of the model call or the tool call, in US dollars. Absent if it is not known."""
 
     durationMs: NotRequired[int | None]
-    """How long the thing took that ends with this entry: a model call, a preparation, a call, or a wait. Absent for
-    other entries.
+    """The duration of the step that ends with this entry: a model call, a preparation, a tool call, or a wait. Absent
+    for other entries.
     """
 
     kind: str
@@ -2103,13 +2659,13 @@ class KeyView(TypedDict):
     """A key without its text."""
 
     createdAt: str
-    """When it was created."""
+    """When the key was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the key."""
 
     expiresAt: NotRequired[str | None]
-    """When it expires."""
+    """When the key expires."""
 
     id: str
     """The id of the key."""
@@ -2121,7 +2677,7 @@ class KeyView(TypedDict):
     """The principal of the key."""
 
     revokedAt: NotRequired[str | None]
-    """When it was revoked."""
+    """When the key was revoked."""
 
 
 class LanguageView(TypedDict):
@@ -2134,7 +2690,7 @@ class LanguageView(TypedDict):
     """The name, as in `invocation.path`."""
 
     reason: NotRequired[str | None]
-    """Why it is not available."""
+    """Why the language is not available."""
 
 
 Latency = Literal["fast", "medium", "slow"]
@@ -2155,6 +2711,68 @@ class LiveReportView(TypedDict):
 
     split: list[Report]
     """One report per library of a live split. It compares runs with the library (`b`) and runs without one (`a`)."""
+
+
+class LlmCallCost(TypedDict):
+    """The cost of a call to the embedded model."""
+
+    callId: str
+    """The id of the call in this execution."""
+
+    cost: float
+    """The cost in US dollars."""
+
+    model: str
+    """The model."""
+
+    purpose: str
+    """The purpose of the call, such as `planning`."""
+
+    tokensInput: int
+    """The input tokens."""
+
+    tokensOutput: int
+    """The output tokens."""
+
+
+class LlmCallView(TypedDict):
+    """A call to the embedded model."""
+
+    callSequence: int
+    """The number of the call, from 1."""
+
+    cost: float
+    """The cost in US dollars; 0 if the price of the model is unknown."""
+
+    createdAt: str
+    """When the request was sent."""
+
+    decision: str
+    """`CONTINUE`, `COMPLETE` or `ERROR_RECOVERY`."""
+
+    latencyMs: int
+    """The duration in milliseconds."""
+
+    model: str
+    """The model."""
+
+    prompt: str
+    """All messages of the request."""
+
+    purpose: str
+    """`planning`, `tool_selection`, `result_review` or `error_recovery`."""
+
+    reasoning: NotRequired[str | None]
+    """The reason that the model gave for its decision, if any."""
+
+    response: str
+    """The reply."""
+
+    tokensInput: int
+    """The input tokens."""
+
+    tokensOutput: int
+    """The output tokens."""
 
 
 class LlmConfig(TypedDict):
@@ -2244,6 +2862,41 @@ class McpImportView(TypedDict):
     """The tools that were not imported."""
 
 
+class McpResourceView(TypedDict):
+    """Reference data as a resource of an MCP server."""
+
+    description: str
+    """What the data is."""
+
+    mimeType: str
+    """The media type."""
+
+    name: str
+    """The name."""
+
+    uri: str
+    """The URI: `toolwright://PROVIDER/TYPE`."""
+
+
+class McpServerView(TypedDict):
+    """An MCP server with the exported tools."""
+
+    capabilities: dict[str, Any]
+    """The capabilities that the server declares."""
+
+    name: str
+    """The name of the server."""
+
+    resources: list[McpResourceView]
+    """The names and ids that inputs may contain, as resources."""
+
+    tools: list[dict[str, Any]]
+    """The tools, in the form of `tools/list`."""
+
+    version: str
+    """The version of the server."""
+
+
 class McpSkippedView(TypedDict):
     """A tool that was not imported, with the reason."""
 
@@ -2309,10 +2962,10 @@ class MessageView(TypedDict):
     """The text."""
 
     id: NotRequired[str | None]
-    """The id that the model gave to the call, in the result of a call."""
+    """If the message is the result of a call: the id that the model gave to the call."""
 
     isError: NotRequired[bool | None]
-    """Whether the call failed, in the result of a call."""
+    """If the message is the result of a call: whether the call failed."""
 
     role: str
     """`system`, `user`, `assistant` or `tool`."""
@@ -2321,7 +2974,7 @@ class MessageView(TypedDict):
     """The calls that a reply requests."""
 
     toolRef: NotRequired[str | None]
-    """The tool, in the result of a call."""
+    """If the message is the result of a call: the tool."""
 
 
 class MetaView(TypedDict):
@@ -2337,7 +2990,7 @@ class MetaView(TypedDict):
     """When the definition was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -2352,7 +3005,7 @@ class MetaView(TypedDict):
     """When the definition was written last."""
 
     updatedBy: str
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str]]
     """Warnings for the author."""
@@ -2378,7 +3031,7 @@ class ModelPriceView(TypedDict):
     """The price of output tokens."""
 
     source: NotRequired[str | None]
-    """Who set the price: `built-in`, `operator` or `realm`; null for free models of this server."""
+    """Who set the price: `built-in`, `operator` or `realm`; null for scripted models, which are free."""
 
 
 class ModelView(TypedDict):
@@ -2399,7 +3052,9 @@ class ModelView(TypedDict):
     """Whether agents without a model use this one."""
 
     name: str
-    """The name. It applies to all models whose names start with it, unless a longer name applies."""
+    """The name. The entry applies to all models whose names start with this name, unless an entry with a longer name
+    applies.
+    """
 
     price: NotRequired[ModelPriceView | None]
 
@@ -2509,8 +3164,8 @@ class ParameterDefinition(TypedDict):
     """The allowed values."""
 
     jsonSchemaRef: NotRequired[str | None]
-    """The complete schema of a complex value: the name of an entity type, whose schema is used, or a pointer such as
-    `#/$defs/address` into the `$defs` of `inputJsonSchema` (or `outputJsonSchema`).
+    """A reference to the schema of a complex value: the name of an entity type, or a pointer such as `#/$defs/address`
+    into the `$defs` of `inputJsonSchema` (or `outputJsonSchema`).
     """
 
     name: NotRequired[str | None]
@@ -2536,7 +3191,7 @@ class PartCall(TypedDict):
     """The calls that this call made."""
 
     cost_usd: NotRequired[float | None]
-    """The cost of the call in US dollars, with the calls that it made."""
+    """The cost of the call in US dollars, including the cost of the calls that it made."""
 
     error: NotRequired[ToolError | None]
 
@@ -2565,7 +3220,7 @@ class PartView(TypedDict):
     """What is wrong."""
 
     ok: bool
-    """Whether it works."""
+    """Whether the part works."""
 
     part: str
     """`database`, `blobs`, `redis`, `restate` or `disk`. Parts that the server does not use are absent."""
@@ -2665,7 +3320,7 @@ class PromptFragment(TypedDict):
     """When the definition was created."""
 
     createdBy: NotRequired[str | None]
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -2679,7 +3334,7 @@ class PromptFragment(TypedDict):
     """When the definition was written last."""
 
     updatedBy: NotRequired[str | None]
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str] | None]
     """Warnings for the author."""
@@ -2698,7 +3353,7 @@ class PromptFragmentView(TypedDict):
     """When the definition was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -2713,7 +3368,7 @@ class PromptFragmentView(TypedDict):
     """When the definition was written last."""
 
     updatedBy: str
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str]]
     """Warnings for the author."""
@@ -2729,6 +3384,78 @@ class PromptFragmentView(TypedDict):
 
     refName: str
     """The reference name of the fragment."""
+
+
+class PromptReplyView(TypedDict):
+    """The first reply of the model."""
+
+    cost: float
+    """The cost in US dollars."""
+
+    runId: str
+    """The run that called the model."""
+
+    text: str
+    """The text of the reply."""
+
+    tokens: int
+    """The number of tokens."""
+
+    toolCalls: list[RequestedToolView]
+    """The tools that the model wants to call."""
+
+
+class PromptTestBody(TypedDict):
+    """A sample call for a prompt."""
+
+    callModel: NotRequired[bool | None]
+    """Whether to call the model once. No tool is executed."""
+
+    params: NotRequired[Any]
+    """The input of the sample call."""
+
+    systemPrompt: NotRequired[str | None]
+    """A prompt to test in place of the saved one."""
+
+
+class PromptTestView(TypedDict):
+    """The first request to the model of an agentic tool."""
+
+    estimatedTokens: int
+    """The estimated number of input tokens."""
+
+    reply: NotRequired[PromptReplyView | None]
+
+    systemPrompt: str
+    """The system prompt with its placeholders filled in."""
+
+    userMessage: str
+    """The message with the task."""
+
+    warnings: list[str]
+    """Says which placeholders are missing and which data was cut."""
+
+
+class PromptVersionView(TypedDict):
+    """A version of a system prompt."""
+
+    diff: NotRequired[str | None]
+    """The changes from the previous version, as a unified diff. Absent for the first version."""
+
+    generated: bool
+    """Whether the prompt was generated from the definition."""
+
+    revision: int
+    """The revision in which the prompt was changed."""
+
+    systemPrompt: str
+    """The prompt. If the author wrote none, the generated prompt."""
+
+    updatedAt: str
+    """When the prompt was changed."""
+
+    updatedBy: str
+    """The principal that changed the prompt."""
 
 
 class ProviderTestView(TypedDict):
@@ -2782,7 +3509,7 @@ class ProviderView(TypedDict):
     """When the definition was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -2797,24 +3524,25 @@ class ProviderView(TypedDict):
     """When the definition was written last."""
 
     updatedBy: str
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str]]
     """Warnings for the author."""
 
     args: NotRequired[list[CommandArgument]]
-    """The arguments of the command: texts, and objects that name secrets. A program with a secret in its arguments shows
-    it to all users of the machine, so `envSecretRefs` is the better choice if the program reads its environment.
+    """The arguments of the command: texts, and objects that name secrets. All users of the machine can see a secret in
+    the arguments of a program. So `envSecretRefs` is the better choice if the program can read the secret from its
+    environment.
     """
 
     auth: NotRequired[AuthConfig]
     """How calls authenticate."""
 
     autoDiscoverTools: NotRequired[bool]
-    """Whether the server periodically imports the current tools of the MCP server again."""
+    """Whether this server periodically imports the tools of the MCP server again."""
 
     baseUrl: NotRequired[str | None]
-    """The base URL of its tools."""
+    """The base URL of the provider's tools."""
 
     command: NotRequired[str | None]
     """The command of an MCP server, for `stdio`. It runs on the host of this server."""
@@ -2874,7 +3602,9 @@ class QueryBody(TypedDict):
     """`nextCursor` of the previous page."""
 
     filter: NotRequired[dict[str, Any] | None]
-    """The values that fields must have. A list matches if one of its elements matches. Dots address nested fields."""
+    """The values that fields must have. If a field is a list, one of its elements must have the value. Dots address
+    nested fields.
+    """
 
     limit: NotRequired[int | None]
     """The page size, from 1 to 100. Default: 20."""
@@ -2927,7 +3657,9 @@ class ReachNodeView(TypedDict):
     """A node of the reach graph."""
 
     id: str
-    """The id in this graph, such as `tool:crm/find`. The id of a version other than the current one ends in `@version`."""
+    """The id in this graph, such as `tool:crm/find`. The id of a version other than the current one ends in
+    `@version`.
+    """
 
     kind: str
     """`agent`, `tool`, `provider`, `type`, `host` or `database`."""
@@ -3023,6 +3755,16 @@ RecordsIn = Union["SqlRecords", "RestRecords"]
 """The location of records that are stored outside of this server."""
 
 
+class ReferenceDataSelection(TypedDict):
+    """Reference data of one provider."""
+
+    dataTypes: list[str]
+    """The types of data, such as `users` or `deal_stages`."""
+
+    integrationId: str
+    """The name or the id of the provider."""
+
+
 class ReferenceDataView(TypedDict):
     """A page of reference data."""
 
@@ -3090,6 +3832,35 @@ class ReferenceSource(TypedDict):
 
     ttlSeconds: NotRequired[int | None]
     """The time after which the items are fetched again. If absent, they are fetched only on request."""
+
+
+class RegenerateBody(TypedDict):
+    """How to generate a prompt."""
+
+    save: NotRequired[bool | None]
+    """Whether to save the new prompt. Default: true."""
+
+    useModel: NotRequired[bool | None]
+    """Whether the model of the tool improves the generated prompt. Default: false."""
+
+
+class RegeneratedPromptView(TypedDict):
+    """A generated prompt."""
+
+    diff: str
+    """The changes, as a unified diff."""
+
+    previousPrompt: str
+    """The previous prompt."""
+
+    revision: int
+    """The revision of the tool."""
+
+    saved: bool
+    """Whether the new prompt is saved."""
+
+    systemPrompt: str
+    """The new prompt."""
 
 
 class Relation(TypedDict):
@@ -3178,6 +3949,26 @@ class RequestedCallView(TypedDict):
 
     name: str
     """The name that the model used for the tool."""
+
+
+class RequestedToolView(TypedDict):
+    """A call that the model requests."""
+
+    actionSlug: str
+    """The tool."""
+
+    parameters: Any
+    """The input."""
+
+
+class RerunBody(TypedDict):
+    """The plan to execute again."""
+
+    executionPlan: NotRequired[dict[str, Any] | None]
+    """A changed plan. Default: the plan of the execution."""
+
+    params: NotRequired[Any]
+    """The input of the call. Default: the input of the execution."""
 
 
 class ResolveBody(TypedDict):
@@ -3327,7 +4118,7 @@ class RunListParams(TypedDict):
     """The agent."""
 
     calledToolRef: NotRequired[str | None]
-    """A tool that the run called: of an agent's run, or of a direct call."""
+    """A tool that the run called, either as a direct call or in an agent's run."""
 
     conversationId: NotRequired[str | None]
     """The conversation."""
@@ -3342,10 +4133,10 @@ class RunListParams(TypedDict):
     """The page size, from 1 to 100. Default: 20."""
 
     maxCostUsd: NotRequired[float | None]
-    """The highest cost, in US dollars."""
+    """The maximum cost of the runs, in US dollars."""
 
     minCostUsd: NotRequired[float | None]
-    """The lowest cost, in US dollars."""
+    """The minimum cost of the runs, in US dollars."""
 
     parentRunId: NotRequired[str | None]
     """The parent run."""
@@ -3357,7 +4148,7 @@ class RunListParams(TypedDict):
     """A query in the query language, on the fields of the listed runs."""
 
     startedAfter: NotRequired[str | None]
-    """The earliest start, in RFC 3339."""
+    """The earliest start of the runs, in RFC 3339."""
 
     startedBefore: NotRequired[str | None]
     """The time before which the run started, in RFC 3339."""
@@ -3366,8 +4157,8 @@ class RunListParams(TypedDict):
     """One status, or several separated by commas."""
 
     text: NotRequired[str | None]
-    """Text that the name of the agent or tool, the first 500 characters of the user's message, or the message about the
-    end of the run contains.
+    """Selects runs with this text in the name of the agent or tool, in the first 500 characters of the user's message,
+    or in the message about the end of the run.
     """
 
     toolRef: NotRequired[str | None]
@@ -3381,7 +4172,7 @@ class RunNodeView(TypedDict):
     """A run of a tree."""
 
     durable: bool
-    """Whether each journal entry is committed before the next effect starts."""
+    """Whether the run is durable: each journal entry is committed before the next step starts."""
 
     endedAt: NotRequired[str | None]
     """When the run ended."""
@@ -3446,7 +4237,7 @@ class RunOriginView(TypedDict):
     """The origin of a run."""
 
     durable: bool
-    """Whether each journal entry is committed before the next effect starts."""
+    """Whether the run is durable: each journal entry is committed before the next step starts."""
 
     endedAt: NotRequired[str | None]
     """When the run ended."""
@@ -3484,10 +4275,12 @@ class RunStateView(TypedDict):
     """Whether the run can be forked at this entry, with the current definitions and without other changes."""
 
     firstMessage: int
-    """The index of the first of the returned messages, from 0. If it is not 0, `beforeMessage` returns earlier ones."""
+    """The index of the first of the returned messages, from 0. If it is not 0, a request with `beforeMessage` returns
+    earlier messages.
+    """
 
     messageCount: int
-    """The number of messages that the model has seen or sees next."""
+    """The number of all messages in the conversation with the model."""
 
     messages: list[MessageView]
     """The messages, oldest first."""
@@ -3519,7 +4312,7 @@ class RunSummaryView(TypedDict):
     """A run in a list."""
 
     durable: bool
-    """Whether each journal entry is committed before the next effect starts."""
+    """Whether the run is durable: each journal entry is committed before the next step starts."""
 
     endedAt: NotRequired[str | None]
     """When the run ended."""
@@ -3598,7 +4391,7 @@ class RunView(TypedDict):
     """A run with its calls and outputs."""
 
     durable: bool
-    """Whether each journal entry is committed before the next effect starts."""
+    """Whether the run is durable: each journal entry is committed before the next step starts."""
 
     endedAt: NotRequired[str | None]
     """When the run ended."""
@@ -3647,7 +4440,9 @@ class RunView(TypedDict):
     """The version of the agent that ran."""
 
     approvals: list[ApprovalView]
-    """The calls that wait for approval, of this run and of its child runs. Decide each under its own `runId`."""
+    """The calls that wait for approval, of this run and of its child runs. To decide one of them, use the `runId` of
+    its entry.
+    """
 
     clientActions: list[ClientActionView]
     """The actions that the client has to perform."""
@@ -3657,7 +4452,7 @@ class RunView(TypedDict):
 
     correlationId: NotRequired[str]
     """The correlation id: from the header `X-Correlation-Id` of the request that started the run, otherwise the id of
-    that request. Child runs have the same, and HTTP, gRPC and MCP tools send it.
+    that request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
     """
 
     costUsd: float
@@ -3695,6 +4490,27 @@ class RunView(TypedDict):
 
     compensatesRunId: NotRequired[str | None]
     """The run whose calls this run undoes."""
+
+
+class SafetyLimits(TypedDict):
+    """The limits of one invocation. Absent fields have defaults."""
+
+    maxDurationSeconds: NotRequired[int | None]
+    """The maximum time in seconds, from 1 to 3600. `timeoutSeconds` is another name for it. Default: 300."""
+
+    maxItems: NotRequired[int | None]
+    """The maximum number of items that a step collects or processes, from 1 to 10000. Default: 500."""
+
+    maxSteps: NotRequired[int | None]
+    """The maximum number of steps, from 1 to 100. A step is one entry of the sequence or one decision of the model.
+    Default: 10.
+    """
+
+    maxTokensPerCall: NotRequired[int | None]
+    """The maximum number of output tokens of a reply. Default: `maxTokens` of the model."""
+
+    maxTotalCost: NotRequired[float | None]
+    """The maximum cost in US dollars, of the model and of tools with a price. Default: 1."""
 
 
 class SaveRequest(TypedDict):
@@ -3765,7 +4581,7 @@ class SecretBody(TypedDict):
     """A secret to store."""
 
     name: str
-    """The name by which definitions refer to it."""
+    """The name by which definitions refer to the secret."""
 
     scope: NotRequired[SecretScopeParam | None]
 
@@ -3784,7 +4600,7 @@ class SecretView(TypedDict):
     """The id of the secret."""
 
     name: str
-    """The name by which definitions refer to it."""
+    """The name by which definitions refer to the secret."""
 
     revision: int
     """The number of writes."""
@@ -3796,11 +4612,43 @@ class SecretView(TypedDict):
     """When the secret was written last."""
 
     updatedBy: str
-    """The principal that wrote it last."""
+    """The principal that wrote the secret last."""
 
 
 SelectorCategory = Literal["api", "code", "data", "search", "utility"]
 """The group under which a tool selector lists the tool."""
+
+
+class SequenceEntry(TypedDict):
+    """One tool of a sequence."""
+
+    actionId: NotRequired[str | None]
+    """The id of the tool. Either `actionId` or `actionSlug` is required."""
+
+    actionSlug: NotRequired[str | None]
+    """The name of the tool, with an optional version requirement: `hubspot/search-deals@^1.2`."""
+
+    purpose: NotRequired[str | None]
+    """The purpose of the step."""
+
+    step: int
+    """The number of the step. Numbers start at 1 and increase."""
+
+
+class ServerFileView(TypedDict):
+    """The files of an MCP server with the exported tools."""
+
+    claudeDesktopConfig: str
+    """The part of the configuration of Claude Desktop that starts the server."""
+
+    packageJson: str
+    """The `package.json` of the server in TypeScript."""
+
+    python: str
+    """The server in Python."""
+
+    typescript: str
+    """The server in TypeScript."""
 
 
 class ServerLimitsView(TypedDict):
@@ -3819,10 +4667,10 @@ class ServerLimitsView(TypedDict):
     """The maximum number of concurrent runs."""
 
     runDefaults: RunLimitsView
-    """The limits of an agent that sets none."""
+    """The default limits, which apply if an agent does not set its own limits."""
 
     runMaximum: RunLimitsView
-    """The limits that no agent exceeds."""
+    """The limits that no run may exceed."""
 
 
 class ServerView(TypedDict):
@@ -3961,7 +4809,7 @@ class StreamEventView(TypedDict):
     approval: NotRequired[ApprovalView | None]
 
     at: NotRequired[str | None]
-    """The time of the event: of its journal entry, or of the arrival of a delta."""
+    """The time of the event's journal entry, or the time at which a delta arrived."""
 
     childRun: NotRequired[ChildRunView | None]
 
@@ -4049,6 +4897,18 @@ class SyncView(TypedDict):
     """The number of changed items."""
 
 
+class ToolAllocation(TypedDict):
+    """The tools of an agentic tool: a sequence in the deterministic mode, a selection in the agentic mode."""
+
+    availableTools: NotRequired[list[AvailableTool] | None]
+    """The tools that the model may select."""
+
+    mode: NotRequired[ExecutionMode | None]
+
+    sequence: NotRequired[list[SequenceEntry] | None]
+    """The tools in the order of their execution."""
+
+
 class ToolCallEntry(TypedDict):
     """One entry of `toolCalls` in an agent response. It has the fields of [`ToolInvocation`] and of [`AgentToolCall`]."""
 
@@ -4093,10 +4953,48 @@ class ToolCallEntry(TypedDict):
     """Whether the part of the call that runs on the server succeeded."""
 
 
+class ToolCallView(TypedDict):
+    """A call to a tool."""
+
+    actionSlug: str
+    """The tool."""
+
+    callId: str
+    """The id of the call."""
+
+    callSequence: int
+    """The number of the call, from 1."""
+
+    cost: float
+    """The cost in US dollars."""
+
+    createdAt: str
+    """When the call started."""
+
+    error: NotRequired[ToolError | None]
+
+    latencyMs: int
+    """The duration in milliseconds."""
+
+    parameters: Any
+    """The input."""
+
+    response: Any
+    """The output; null if the call failed."""
+
+    status: str
+    """`success` or `error`."""
+
+    version: str
+    """The version of the tool."""
+
+
 class ToolDefinition(TypedDict):
     """A tool as its author wrote it. Absent fields have defaults. Methods such as `effects` return the value with defaults
     applied.
     """
+
+    agentic: NotRequired[AgenticConfig | None]
 
     availableAs: NotRequired[list[Surface] | None]
     """The kinds of callers to which the tool is offered; all three if absent."""
@@ -4117,7 +5015,7 @@ class ToolDefinition(TypedDict):
     defaultRetryBackoff: NotRequired[Backoff | None]
 
     defaultRetryCount: NotRequired[int | None]
-    """Retries after the first attempt; the provider's `maxRetries` if absent."""
+    """The number of retries after the first attempt; the provider's `maxRetries` if absent."""
 
     description: NotRequired[str | None]
     """What the tool does, shown to the model."""
@@ -4233,7 +5131,7 @@ class ToolDefinition(TypedDict):
     """When the definition was created."""
 
     createdBy: NotRequired[str | None]
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -4247,7 +5145,7 @@ class ToolDefinition(TypedDict):
     """When the definition was written last."""
 
     updatedBy: NotRequired[str | None]
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str] | None]
     """Warnings for the author."""
@@ -4324,8 +5222,29 @@ class ToolExample(TypedDict):
     """What the caller wants to do."""
 
 
+class ToolExportView(TypedDict):
+    """The export of one tool. The tool is in one of the first three fields."""
+
+    agenticTool: NotRequired[ExportedToolView | None]
+
+    codeSnippets: NotRequired[CodeSnippetsView | None]
+
+    compositeTool: NotRequired[ExportedToolView | None]
+
+    format: FormatView
+
+    server: NotRequired[McpServerView | None]
+
+    serverFile: NotRequired[ServerFileView | None]
+
+    simpleTool: NotRequired[ExportedToolView | None]
+
+    tool: NotRequired[dict[str, Any] | None]
+    """The tool in the format. `mcp` has `server` instead."""
+
+
 class ToolInvocation(TypedDict):
-    """A call as the agent service shows it."""
+    """A call and its result, in the response of an agent."""
 
     cached: NotRequired[bool]
     """Whether the output came from the result cache."""
@@ -4350,6 +5269,10 @@ class ToolInvocation(TypedDict):
     """The tool."""
 
 
+ToolKind = Literal["simple", "composite", "agentic"]
+"""The kind of a tool."""
+
+
 class ToolPrice(TypedDict):
     """The price of a call, charged when the tool has answered. A failed call and a cached result cost nothing."""
 
@@ -4360,8 +5283,8 @@ class ToolPrice(TypedDict):
     """The price of each unit in US dollars. Requires `units`."""
 
     units: NotRequired[str | None]
-    """The number of units of a call, as JSONPath or an expression over the response: a number, or a list whose items
-    count.
+    """A JSONPath or an expression over the response that gives the number of units of a call. If the result is a list,
+    each item is one unit.
     """
 
 
@@ -4369,17 +5292,18 @@ class ToolProviderConfig(TypedDict):
     """A provider as its author wrote it."""
 
     args: NotRequired[list[CommandArgument] | None]
-    """The arguments of the command: texts, and objects that name secrets. A program with a secret in its arguments shows
-    it to all users of the machine, so `envSecretRefs` is the better choice if the program reads its environment.
+    """The arguments of the command: texts, and objects that name secrets. All users of the machine can see a secret in
+    the arguments of a program. So `envSecretRefs` is the better choice if the program can read the secret from its
+    environment.
     """
 
     auth: NotRequired[AuthConfig | None]
 
     autoDiscoverTools: NotRequired[bool | None]
-    """Whether the server periodically imports the current tools of the MCP server again."""
+    """Whether this server periodically imports the tools of the MCP server again."""
 
     baseUrl: NotRequired[str | None]
-    """The base URL of its tools."""
+    """The base URL of the provider's tools."""
 
     command: NotRequired[str | None]
     """The command of an MCP server, for `stdio`. It runs on the host of this server."""
@@ -4440,7 +5364,7 @@ class ToolProviderConfig(TypedDict):
     """When the definition was created."""
 
     createdBy: NotRequired[str | None]
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -4454,14 +5378,14 @@ class ToolProviderConfig(TypedDict):
     """When the definition was written last."""
 
     updatedBy: NotRequired[str | None]
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str] | None]
     """Warnings for the author."""
 
 
 class ToolResult(TypedDict):
-    """The result of a call as the tool service shows it: a view of the envelope."""
+    """The result of a direct call in a short form: the main fields of the envelope."""
 
     data: Any
     """The output; null if the call failed."""
@@ -4501,7 +5425,7 @@ class ToolResultBody(TypedDict):
 
 
 ToolResultStatus = Literal["SUCCESS", "ERROR", "TIMEOUT", "PERMISSION_DENIED", "VALIDATION_ERROR"]
-"""The status of a call in the format of the tool service."""
+"""The status of a call in a [`ToolResult`]."""
 
 
 class ToolResultsBody(TypedDict):
@@ -4550,7 +5474,7 @@ class ToolView(TypedDict):
     """When the definition was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -4565,10 +5489,12 @@ class ToolView(TypedDict):
     """When the definition was written last."""
 
     updatedBy: str
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str]]
     """Warnings for the author."""
+
+    agentic: NotRequired[AgenticConfig | None]
 
     availableAs: NotRequired[list[Surface]]
     """The kinds of callers to which the tool is offered; all three if absent."""
@@ -4590,7 +5516,7 @@ class ToolView(TypedDict):
     defaultRetryBackoff: NotRequired[Backoff | None]
 
     defaultRetryCount: NotRequired[int | None]
-    """Retries after the first attempt; the provider's `maxRetries` if absent."""
+    """The number of retries after the first attempt; the provider's `maxRetries` if absent."""
 
     description: NotRequired[str | None]
     """What the tool does, shown to the model."""
@@ -4700,6 +5626,56 @@ class ToolView(TypedDict):
     """The version of the definition."""
 
 
+class ToolsExportView(TypedDict):
+    """The export of several tools."""
+
+    codeSnippets: NotRequired[CodeSnippetsView | None]
+
+    format: FormatView
+
+    server: NotRequired[McpServerView | None]
+
+    serverFile: NotRequired[ServerFileView | None]
+
+    tools: NotRequired[list[dict[str, Any]] | None]
+    """The tools in the format. `mcp` has `server` instead."""
+
+    warnings: NotRequired[list[str]]
+    """Names the tools that are left out, because they have the same exported name."""
+
+
+class TraceStep(TypedDict):
+    """A call of an execution."""
+
+    action: NotRequired[str | None]
+    """For a call to a tool: the name of the tool."""
+
+    cost: float
+    """The cost in US dollars."""
+
+    latencyMs: int
+    """The duration in milliseconds."""
+
+    purpose: NotRequired[str | None]
+    """For a call to the model: the purpose, such as `planning`."""
+
+    status: NotRequired[str | None]
+    """For a call to a tool: `success` or `error`."""
+
+    tokens: NotRequired[int | None]
+    """For a call to the model: the number of tokens."""
+
+    type: str
+    """`llm_call` or `tool_call`."""
+
+
+class TraceView(TypedDict):
+    """The calls of an execution."""
+
+    steps: list[TraceStep]
+    """The calls, in the order of their start."""
+
+
 class TrialBody(TypedDict):
     """A trial of two libraries."""
 
@@ -4719,7 +5695,7 @@ class TrialBody(TypedDict):
     """The inputs of the trial."""
 
     repeat: NotRequired[int | None]
-    """The number of repetitions. Default: 1."""
+    """How many times each input runs with each library. Default: 1."""
 
     runs: NotRequired[list[str] | None]
     """Runs of the agent on this server to replay, instead of inputs."""
@@ -4854,8 +5830,8 @@ class TurnView(TypedDict):
     """A turn of a conversation."""
 
     callId: NotRequired[str | None]
-    """If the turn is the result of a call: the id of the call, which is `callId` of the entry in `toolCalls` of the turn
-    that requested it. Absent in turns of earlier releases.
+    """If the turn is the result of a call: the id of the call. The turn that requested the call has an entry with the
+    same `callId` in `toolCalls`. Absent in turns of earlier releases.
     """
 
     content: str
@@ -4880,8 +5856,8 @@ class TurnView(TypedDict):
     """The tokens used."""
 
     toolCallId: NotRequired[str | None]
-    """If the turn is the result of a call: the id that the model gave the call. Models may use an id twice; use `callId`
-    to find the call.
+    """If the turn is the result of a call: the id that the model gave the call. Models may use an id twice; use
+    `callId` to find the call.
     """
 
     toolCalls: NotRequired[list[ToolCallEntry]]
@@ -4944,7 +5920,7 @@ class TypeDefinition(TypedDict):
     """When the definition was created."""
 
     createdBy: NotRequired[str | None]
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -4958,7 +5934,7 @@ class TypeDefinition(TypedDict):
     """When the definition was written last."""
 
     updatedBy: NotRequired[str | None]
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str] | None]
     """Warnings for the author."""
@@ -4999,7 +5975,7 @@ class TypeView(TypedDict):
     """When the definition was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the definition."""
 
     id: NotRequired[str | None]
     """`kind_ULID`; absent for built-in definitions."""
@@ -5014,7 +5990,7 @@ class TypeView(TypedDict):
     """When the definition was written last."""
 
     updatedBy: str
-    """The principal that wrote it last."""
+    """The principal that wrote the definition last."""
 
     warnings: NotRequired[list[str]]
     """Warnings for the author."""
@@ -5093,6 +6069,19 @@ UnknownOutcome = Literal["model", "person"]
 """What happens with a call whose outcome is unknown."""
 
 
+class UnsavedPromptTestBody(TypedDict):
+    """A sample call for the prompt of an agentic tool that is not saved."""
+
+    callModel: NotRequired[bool | None]
+    """Whether to call the model once. No tool is executed."""
+
+    params: NotRequired[Any]
+    """The input of the sample call."""
+
+    tool: dict[str, Any]
+    """The agentic tool, in the format of a request that creates it."""
+
+
 class Usage(TypedDict):
     """Consumed tokens."""
 
@@ -5110,8 +6099,8 @@ class UseView(TypedDict):
     """A definition that uses another one."""
 
     by: list[str]
-    """How it uses the other one. Agents: `name`, `library`, `category` and `tag`. Tools: `fallback`, `verify`,
-    `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types: `records`.
+    """How the definition uses the other one. Agents: `name`, `library`, `category` and `tag`. Tools: `fallback`,
+    `verify`, `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types: `records`.
     """
 
     refName: str
@@ -5145,6 +6134,22 @@ class VerificationView(TypedDict):
 
     why: NotRequired[str | None]
     """The reason."""
+
+
+class WaitingInvocationView(TypedDict):
+    """A call to an exported tool that waits for a person or a client."""
+
+    approvals: list[ApprovalView]
+    """The calls that wait for approval. Decide each under its own `runId`."""
+
+    clientActions: list[ClientActionView]
+    """The actions that the client has to perform."""
+
+    runId: str
+    """The id of the run."""
+
+    status: RunStatus
+    """The status of the run."""
 
 
 class WhoView(TypedDict):

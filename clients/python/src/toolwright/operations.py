@@ -31,7 +31,7 @@ def export_records_by_link(
     columns: str | None = None,
     realm: str | None = None,
 ) -> Operation[str]:
-    """Exports records as CSV, with query parameters so that a link can be used."""
+    """Exports records as CSV. Takes only query parameters, so that a link can start the export."""
     return Operation(
         "GET",
         "/api/query/export",
@@ -75,6 +75,152 @@ def list_root_types() -> Operation[RootTypes]:
 def save_record(body: SaveRequest) -> Operation[SavedView]:
     """Saves a record: creates it, or replaces the record with its id."""
     return Operation("POST", "/api/query/save", body=body)
+
+
+def list_agentic_tools(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: AgenticToolStatus | None = None,
+    execution_mode: str | None = None,
+    query: str | None = None,
+    sort: str | None = None,
+) -> Operation[Page[AgenticToolView]]:
+    """Lists agentic tools. A parameter with the name of a field filters by this field."""
+    return Operation(
+        "GET",
+        "/api/v1/agentic-tools",
+        query={"limit": limit, "cursor": cursor, "status": status, "executionMode": execution_mode, "query": query, "sort": sort},
+        form="page",
+    )
+
+
+def create_agentic_tool(body: dict[str, Any]) -> Operation[AgenticToolView]:
+    """Creates an agentic tool. Without `slug`, the reference name is made from `name`."""
+    return Operation("POST", "/api/v1/agentic-tools", body=body)
+
+
+def invoke_agentic_tool(body: InvokeBody) -> Operation[InvocationView]:
+    """Invokes an agentic tool. If a call of its run needs an approval, the status of the response is 202. The client then
+    decides the approval, with the `runId` in `approvals`, and reads the execution.
+    """
+    return Operation("POST", "/api/v1/agentic-tools/invoke", body=body)
+
+
+def test_unsaved_prompt(body: UnsavedPromptTestBody) -> Operation[PromptTestView]:
+    """Shows the first request to the model of an agentic tool that is not saved."""
+    return Operation("POST", "/api/v1/agentic-tools/test-prompt", body=body)
+
+
+def get_agentic_tool(ref: str) -> Operation[AgenticToolView]:
+    """Returns an agentic tool."""
+    return Operation("GET", path("/api/v1/agentic-tools/{ref}", ref))
+
+
+def update_agentic_tool(
+    ref: str,
+    body: dict[str, Any],
+    *,
+    if_match: str | None | None = None,
+) -> Operation[AgenticToolView]:
+    """Changes some fields of an agentic tool. Null removes a field. `toolAllocation` is replaced as a whole."""
+    return Operation("PATCH", path("/api/v1/agentic-tools/{ref}", ref), headers={"If-Match": if_match}, body=body)
+
+
+def delete_agentic_tool(ref: str, *, if_match: str | None | None = None) -> Operation[DeletionView | None]:
+    """Deletes an agentic tool. If other definitions use it, the response is 200 with a warning that names them."""
+    return Operation("DELETE", path("/api/v1/agentic-tools/{ref}", ref), headers={"If-Match": if_match})
+
+
+def list_agentic_tool_executions(
+    ref: str,
+    *,
+    status: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[ExecutionSummaryView]]:
+    """Lists the executions of an agentic tool, newest first."""
+    return Operation(
+        "GET",
+        path("/api/v1/agentic-tools/{ref}/executions", ref),
+        query={"status": status, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def get_agentic_tool_execution(ref: str, id: str) -> Operation[ExecutionView]:
+    """Returns an execution with its model calls, its tool calls and its cost."""
+    return Operation("GET", path("/api/v1/agentic-tools/{ref}/executions/{id}", ref, id))
+
+
+def rerun_agentic_tool_execution(ref: str, id: str, body: RerunBody) -> Operation[InvocationView]:
+    """Executes the plan of an execution again, without calling a model."""
+    return Operation("POST", path("/api/v1/agentic-tools/{ref}/executions/{id}/rerun", ref, id), body=body)
+
+
+def list_agentic_tool_prompts(
+    ref: str,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[PromptVersionView]]:
+    """Lists the versions of the system prompt, newest first. A write that leaves the prompt unchanged makes no version."""
+    return Operation(
+        "GET",
+        path("/api/v1/agentic-tools/{ref}/prompt-versions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def restore_agentic_tool_prompt(ref: str, revision: str) -> Operation[AgenticToolView]:
+    """Makes the prompt of an earlier revision the current prompt again."""
+    return Operation("POST", path("/api/v1/agentic-tools/{ref}/prompt-versions/{revision}/restore", ref, revision))
+
+
+def regenerate_agentic_tool_prompt(ref: str, body: RegenerateBody) -> Operation[RegeneratedPromptView]:
+    """Generates the system prompt again from the purpose, the mode and the tools."""
+    return Operation("POST", path("/api/v1/agentic-tools/{ref}/regenerate-prompt", ref), body=body)
+
+
+def test_agentic_tool_prompt(ref: str, body: PromptTestBody) -> Operation[PromptTestView]:
+    """Shows the first request to the model for a sample input. With `callModel`, also shows the reply."""
+    return Operation("POST", path("/api/v1/agentic-tools/{ref}/test-prompt", ref), body=body)
+
+
+def export_agentic_tool(ref: str, format: str) -> Operation[ToolExportView]:
+    """Exports an agentic tool in the format of another system, with code that calls the tool."""
+    return Operation("GET", path("/api/v1/agentic-tools/{ref}/tools/{format}", ref, format))
+
+
+def list_ai_tools(
+    *,
+    kind: str | None = None,
+    status: str | None = None,
+    category: str | None = None,
+    tag: str | None = None,
+    text: str | None = None,
+    sort: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[AiToolView]]:
+    """Lists the tools of all kinds."""
+    return Operation(
+        "GET",
+        "/api/v1/ai-tools",
+        query={"kind": kind, "status": status, "category": category, "tag": tag, "text": text, "sort": sort, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def get_ai_tool(ref: str) -> Operation[AiToolView]:
+    """Returns a tool in the form of the list. Also finds built-in tools, which the list does not contain."""
+    return Operation("GET", path("/api/v1/ai-tools/{ref}", ref))
+
+
+def export_ai_tool(ref: str, format: str) -> Operation[ToolExportView]:
+    """Exports a tool in the format of another system, with code that calls the tool."""
+    return Operation("GET", path("/api/v1/ai-tools/{ref}/tools/{format}", ref, format))
 
 
 def list_agents(
@@ -227,7 +373,7 @@ def list_approvals(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Operation[Page[ApprovalView]]:
-    """Lists approvals: those that wait, oldest first, or those that were decided, newest first."""
+    """Lists approvals. Pending approvals are sorted oldest first, and decided approvals newest first."""
     return Operation(
         "GET",
         "/api/v1/ai/approvals",
@@ -360,7 +506,7 @@ def resolve_effect(id: str, body: ResolveBody) -> Operation[EffectView]:
 
 
 def undo_effect(id: str, body: EffectUndoBody) -> Operation[UndoView | AcceptedView]:
-    """Undoes one effect of a run that has ended: a durable run calls the `compensateToolRef` of the tool."""
+    """Undoes one effect of a run that has ended: a new durable run calls the tool that `compensateToolRef` names."""
     return Operation("POST", path("/api/v1/ai/effects/{id}/undo", id), body=body)
 
 
@@ -370,7 +516,9 @@ def listen_to_events(
     after: str | None = None,
     last_event_id: str | None | None = None,
 ) -> StreamOperation:
-    """Streams the changes of the realm that the caller may read, from now on or after `Last-Event-ID`."""
+    """Streams the changes in the realm that the caller may read. The stream starts after the event `Last-Event-ID`, or now
+    if the header is absent.
+    """
     return StreamOperation(
         "GET",
         "/api/v1/ai/events",
@@ -741,8 +889,8 @@ def get_run_state(
     limit: int | None = None,
     before_message: int | None = None,
 ) -> Operation[RunStateView]:
-    """Returns the state of a run after an entry: what the model saw, which tools it was offered, what is left of the budget,
-    and which calls were open. The time is proportional to the number of entries up to `at`.
+    """Returns the state of a run after an entry: what the model saw, which tools it was offered, what is left of the
+    budget, and which calls were open. The time is proportional to the number of entries up to `at`.
     """
     return Operation(
         "GET",
@@ -769,8 +917,8 @@ def get_run_tree(id: str) -> Operation[RunTreeView]:
 
 
 def undo_run(id: str, body: UndoBody) -> Operation[UndoView | AcceptedView]:
-    """Undoes a run that has ended and its child runs, last call first: a durable run calls the `compensateToolRef` of each
-    tool that wrote. A repeated request continues with the remaining calls.
+    """Undoes the writes of a run that has ended and of its child runs, last call first. A new durable run calls, for each
+    write, the tool that `compensateToolRef` names. A repeated request continues with the remaining calls.
     """
     return Operation("POST", path("/api/v1/ai/runs/{id}/undo", id), body=body)
 
@@ -796,7 +944,9 @@ def remove_secret(name: str, *, scope: SecretScopeParam | None = None) -> Operat
 
 
 def get_server() -> Operation[ServerView]:
-    """Returns the version, the features, the limits and the health of the server. Administrators also see causes and paths."""
+    """Returns the version, the features, the limits and the health of the server. Administrators also see causes and
+    paths.
+    """
     return Operation("GET", "/api/v1/ai/server")
 
 
@@ -875,8 +1025,8 @@ def discover_tools(ref: str) -> Operation[DiscoveryView]:
 
 
 def get_tool_provider_readiness(ref: str, *, probe: bool | None = None) -> Operation[ReadinessView]:
-    """Checks whether a provider is ready for the caller: enabled, secrets, connection and accepted definitions of its tools.
-    Values of secrets are never returned.
+    """Checks whether a provider is ready for the caller. The checks are for the setting `enabled`, the secrets, the
+    connection, and the accepted definitions of the provider's tools. Values of secrets are never returned.
     """
     return Operation("GET", path("/api/v1/ai/tool-providers/{ref}/readiness", ref), query={"probe": probe})
 
@@ -1127,8 +1277,8 @@ def list_trials(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Operation[Page[TrialItemView]]:
-    """Lists the comparisons of libraries, newest first. Without the permission to read all runs, only those that the caller
-    started.
+    """Lists the comparisons of libraries, newest first. A caller without the permission to read all runs gets only the
+    comparisons that the caller started.
     """
     return Operation(
         "GET",
@@ -1255,6 +1405,30 @@ def list_type_versions(ref: str, *, limit: str | None = None, cursor: str | None
 def whoami() -> Operation[WhoView]:
     """Returns the principal, realm and roles of the caller."""
     return Operation("GET", "/api/v1/ai/whoami")
+
+
+def export_tools(
+    format: str,
+    *,
+    kind: str | None = None,
+    category: str | None = None,
+    tag: str | None = None,
+) -> Operation[ToolsExportView]:
+    """Exports all tools that the caller may execute, with code that calls them. `mcp` exports the tools that are available
+    as `mcpTool`, the other formats those that are available as `tool`.
+    """
+    return Operation(
+        "GET",
+        path("/api/v1/tools/export/{format}", format),
+        query={"kind": kind, "category": category, "tag": tag},
+    )
+
+
+def invoke_tool(body: InvokeBody) -> Operation[InvokeView | WaitingInvocationView]:
+    """Calls an exported tool. The response is 200 even if the tool failed or the call was rejected, and 202 if the call waits
+    for a person or a client.
+    """
+    return Operation("POST", "/api/v1/tools/invoke", body=body)
 
 
 def explain_error(code: str) -> Operation[str]:
