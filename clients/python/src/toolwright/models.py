@@ -571,6 +571,10 @@ class AgenticConfig(TypedDict):
     toolAllocation: NotRequired[ToolAllocation | None]
 
 
+AgenticToolStatus = Literal["draft", "active", "disabled"]
+"""The status of an agentic tool."""
+
+
 class AgenticToolView(TypedDict):
     """An agentic tool."""
 
@@ -625,7 +629,7 @@ class AgenticToolView(TypedDict):
     slug: str
     """The reference name."""
 
-    status: ToolViewStatus
+    status: AgenticToolStatus
     """`draft`, `active` or `disabled`."""
 
     systemPrompt: str
@@ -659,6 +663,52 @@ class Agreement(TypedDict):
     answer: NotRequired[Estimate | None]
 
     status: NotRequired[Estimate | None]
+
+
+AiToolStatus = Literal["draft", "active", "deprecated", "blocked", "disabled"]
+"""The status of a tool: `disabled` if it is not enabled, else the life cycle status of its version."""
+
+
+class AiToolView(TypedDict):
+    """A tool in the list of all tools."""
+
+    category: NotRequired[str | None]
+    """The category."""
+
+    createdAt: str
+    """When the tool was created."""
+
+    description: NotRequired[str | None]
+    """What the tool does."""
+
+    executionMode: NotRequired[ExecutionMode | None]
+
+    id: str
+    """The id of the definition."""
+
+    kind: ToolKind
+    """The kind of the tool."""
+
+    name: str
+    """The name in any form."""
+
+    slug: str
+    """The `refName` of the tool."""
+
+    status: AiToolStatus
+    """The status."""
+
+    tags: list[str]
+    """The tags."""
+
+    toolType: ToolType
+    """The type of the tool, which selects its backend."""
+
+    updatedAt: str
+    """When the tool was written last."""
+
+    version: str
+    """The version."""
 
 
 class AlignedEntryView(TypedDict):
@@ -895,10 +945,7 @@ class AvailableTool(TypedDict):
 
 
 class AwaitingClientView(TypedDict):
-    """A direct call that waits for its client, or for the approval of a call that it made."""
-
-    approvals: NotRequired[list[ApprovalView]]
-    """The approvals that the call of an agentic or composite tool waits for."""
+    """A direct call that waits for its client."""
 
     clientActions: list[ClientActionView]
     """The actions that the client has to perform."""
@@ -908,9 +955,6 @@ class AwaitingClientView(TypedDict):
 
     status: RunStatus
     """The status of the run."""
-
-    waitingChildRuns: NotRequired[list[ChildRunView]]
-    """The runs that the call started and that wait."""
 
 
 Backoff = Literal["none", "linear", "exponential"]
@@ -1065,9 +1109,6 @@ class CheckView(TypedDict):
 class ChildRun(TypedDict):
     """The run that a call started."""
 
-    operation: NotRequired[str | None]
-    """The operation to which a composite tool routed the call."""
-
     run_id: str
     """The id of the run."""
 
@@ -1118,217 +1159,18 @@ class ClientActionView(TypedDict):
     """The name of the tool."""
 
 
+class CodeSnippetsView(TypedDict):
+    """Programs that offer the exported tools. Each runs as it is."""
+
+    python: str
+    """A module for Python."""
+
+    typescript: str
+    """A module for TypeScript."""
+
+
 CommandArgument = Union[str, "SecretArgument"]
 """An argument of a command."""
-
-
-class CompositeCallMeta(TypedDict):
-    """How a call to a composite tool was performed."""
-
-    compositeTool: str
-    """The slug of the composite tool."""
-
-    durationMs: NotRequired[int | None]
-    """The duration in milliseconds. Absent while the call waits."""
-
-    executionId: str
-    """The id of the run that calls the operation, or of the refused call if no such run started."""
-
-    operation: NotRequired[str | None]
-    """The slug of the operation; null if the call was not routed."""
-
-    totalCost: float
-    """The cost in US dollars, as far as prices are known."""
-
-
-class CompositeConfig(TypedDict):
-    """How a composite tool routes its calls."""
-
-    defaultOperationId: NotRequired[str | None]
-    """The operation of calls that no rule matches, by its slug or the id of its tool. Only for the mode `rule_based`."""
-
-    metadata: NotRequired[dict[str, Any] | None]
-    """Data of the author. The server does not interpret it."""
-
-    operations: NotRequired[list[CompositeOperation] | None]
-    """The operations, 1 to 20."""
-
-    routingMode: RoutingMode
-    """Whether rules select the operation, or the caller names it."""
-
-    routingRules: NotRequired[list[RoutingRule] | None]
-    """The rules that select an operation. Only for the mode `rule_based`."""
-
-    unifiedSchema: NotRequired[dict[str, UnifiedParameter] | None]
-    """The parameters of the composite tool by name, with the names that they have in the operations."""
-
-
-class CompositeInvocationView(TypedDict):
-    """The result of a call to a composite tool."""
-
-    approvals: NotRequired[list[ApprovalView]]
-    """The approvals that the call waits for."""
-
-    clientActions: NotRequired[list[ClientActionView]]
-    """The actions that the client has to perform. Their results belong to the run `executionId`."""
-
-    data: Any
-    """The output of the operation; null if the call failed or waits."""
-
-    error: NotRequired[ToolError | None]
-
-    meta: CompositeCallMeta
-    """How the call was performed."""
-
-    status: NotRequired[RunStatus | None]
-
-    success: bool
-    """Whether the call succeeded."""
-
-    warnings: NotRequired[list[str]]
-    """Warnings about the call."""
-
-
-class CompositeInvokeBody(TypedDict):
-    """A call to a composite tool."""
-
-    params: NotRequired[Any]
-    """The input. Default: an empty object."""
-
-    tool: str
-    """The slug or the id of the composite tool, with an optional version requirement: `deals@^1.2`."""
-
-
-class CompositeOperation(TypedDict):
-    """An operation of a composite tool: another tool, under a name of its own."""
-
-    actionId: NotRequired[str | None]
-    """The id of the tool. Either `actionId` or `actionSlug` is required."""
-
-    actionSlug: NotRequired[str | None]
-    """The name of the tool, with an optional version requirement: `hubspot/search-deals@^1.2`."""
-
-    description: NotRequired[str | None]
-    """What the operation does. Callers that select the operation see it."""
-
-    displayName: NotRequired[str | None]
-    """The name for people."""
-
-    operationSlug: str
-    """The name of the operation. Unique in the composite tool."""
-
-    parameterMapping: NotRequired[dict[str, Any] | None]
-    """The parameters of the tool. The value is the name of a parameter of the composite tool, a text with `${…}`, or a
-    constant that is not a text.
-    """
-
-    priority: NotRequired[int | None]
-    """The position among the operations that are listed to callers: lowest number first. Default: 0."""
-
-
-class CompositeRouteBody(TypedDict):
-    """The input of a dry run."""
-
-    params: NotRequired[Any]
-    """The input. Default: an empty object."""
-
-
-class CompositeRouteView(TypedDict):
-    """The operation and the parameters of a call that was not made."""
-
-    error: NotRequired[ToolError | None]
-
-    operation: NotRequired[str | None]
-    """The slug of the operation."""
-
-    params: NotRequired[dict[str, Any] | None]
-    """The input that the tool would get."""
-
-    routed: bool
-    """Whether the call has an operation and valid parameters."""
-
-    tool: NotRequired[str | None]
-    """The tool of the operation."""
-
-    version: NotRequired[str | None]
-    """The version of the tool."""
-
-    warnings: NotRequired[list[str]]
-    """Warnings about the parameters."""
-
-
-class CompositeToolView(TypedDict):
-    """A composite tool."""
-
-    createdAt: str
-    """When the tool was created."""
-
-    createdBy: str
-    """The principal that created it."""
-
-    defaultOperationId: NotRequired[str | None]
-    """The operation of calls that no rule matches."""
-
-    description: NotRequired[str | None]
-    """What the tool does."""
-
-    id: str
-    """The id."""
-
-    inputSchema: Any
-    """The JSON Schema of the input: the author's, or one that follows from `unifiedSchema`."""
-
-    metadata: dict[str, Any]
-    """Data of the author."""
-
-    name: str
-    """The name for people."""
-
-    operations: list[CompositeOperation]
-    """The operations."""
-
-    outputSchema: NotRequired[Any]
-    """The JSON Schema of the result."""
-
-    revision: int
-    """The number of writes, which is the ETag."""
-
-    routingMode: RoutingMode
-    """Whether rules select the operation, or the caller names it."""
-
-    routingRules: list[RoutingRule]
-    """The rules that select an operation."""
-
-    slug: str
-    """The reference name."""
-
-    status: ToolViewStatus
-    """`draft`, `active` or `disabled`."""
-
-    tenantId: str
-    """The id of the realm."""
-
-    toolDescription: NotRequired[str | None]
-    """The description for agents, if the author wrote one."""
-
-    unifiedSchema: dict[str, UnifiedParameter]
-    """The parameters by name, with the names that they have in the operations."""
-
-    updatedAt: str
-    """When the tool was written last."""
-
-    updatedBy: str
-    """The principal that wrote it last."""
-
-    version: str
-    """The version."""
-
-    warnings: NotRequired[list[str]]
-    """Warnings for the author."""
-
-
-ConditionType = Literal["contains", "equals", "matches", "starts_with", "ends_with"]
-"""How a condition compares a field with its value."""
 
 
 class ContextConfig(TypedDict):
@@ -2204,6 +2046,27 @@ class ExportBody(TypedDict):
     """The variables of the query."""
 
 
+class ExportedToolView(TypedDict):
+    """The tool of an export."""
+
+    description: str
+    """What the tool does, as callers see it."""
+
+    executionMode: NotRequired[ExecutionMode | None]
+
+    id: str
+    """The id of the definition."""
+
+    name: str
+    """The name in any form."""
+
+    slug: str
+    """The `refName` of the tool."""
+
+    version: str
+    """The version."""
+
+
 class FailedLine(TypedDict):
     """A failed row."""
 
@@ -2298,6 +2161,19 @@ class ForkView(TypedDict):
 
     runId: str
     """The original run."""
+
+
+class FormatView(TypedDict):
+    """The format of an export."""
+
+    compatibleWith: list[str]
+    """The systems that read the format."""
+
+    name: str
+    """The name of the format."""
+
+    version: str
+    """The version of the format."""
 
 
 class GenerateBody(TypedDict):
@@ -2611,13 +2487,58 @@ class InvocationView(TypedDict):
 
 
 class InvokeBody(TypedDict):
-    """A call to an agentic tool."""
+    """A call to an exported tool."""
 
     params: NotRequired[Any]
-    """The input of the tool."""
+    """The arguments, as the exported schema describes them."""
+
+    surface: NotRequired[InvokeSurface | None]
 
     tool: str
-    """The slug or id of the tool, with an optional version: `deal-manager@1.2.0`."""
+    """The tool: its name, its id, or its name in an export. A name or id may be followed by `@` and a version or a
+    requirement.
+    """
+
+
+class InvokeMetaView(TypedDict):
+    """Data about a call to an exported tool."""
+
+    durationMs: int
+    """The duration in milliseconds."""
+
+    executionId: str
+    """The id of the run, under `/api/v1/ai/runs`."""
+
+    tool: str
+    """The `refName` of the tool."""
+
+    totalCost: float
+    """The known cost in US dollars."""
+
+
+InvokeSurface = Literal["tool", "mcpTool"]
+"""The origin of a call to an exported tool."""
+
+
+class InvokeView(TypedDict):
+    """The result of a call to an exported tool."""
+
+    data: Any
+    """The output; null if the call failed."""
+
+    error: NotRequired[ToolError | None]
+
+    message: NotRequired[str | None]
+    """The messages of the tool, or the message of the error."""
+
+    meta: InvokeMetaView
+    """Data about the call."""
+
+    success: bool
+    """Whether the call succeeded."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings about the call."""
 
 
 class IssuedKeyView(TypedDict):
@@ -2941,6 +2862,41 @@ class McpImportView(TypedDict):
     """The tools that were not imported."""
 
 
+class McpResourceView(TypedDict):
+    """Reference data as a resource of an MCP server."""
+
+    description: str
+    """What the data is."""
+
+    mimeType: str
+    """The media type."""
+
+    name: str
+    """The name."""
+
+    uri: str
+    """The URI: `toolwright://PROVIDER/TYPE`."""
+
+
+class McpServerView(TypedDict):
+    """An MCP server with the exported tools."""
+
+    capabilities: dict[str, Any]
+    """The capabilities that the server declares."""
+
+    name: str
+    """The name of the server."""
+
+    resources: list[McpResourceView]
+    """The names and ids that inputs may contain, as resources."""
+
+    tools: list[dict[str, Any]]
+    """The tools, in the form of `tools/list`."""
+
+    version: str
+    """The version of the server."""
+
+
 class McpSkippedView(TypedDict):
     """A tool that was not imported, with the reason."""
 
@@ -3180,13 +3136,6 @@ class OpenCallView(TypedDict):
 
     version: str
     """The version of the tool; empty if the tool is unknown."""
-
-
-class OperationMapping(TypedDict):
-    """The name of a unified parameter in one operation."""
-
-    targetParam: str
-    """The parameter of the operation's tool."""
 
 
 class PageRequest(TypedDict):
@@ -4126,39 +4075,6 @@ class RootTypes(TypedDict):
     """The entity types."""
 
 
-class RoutingCondition(TypedDict):
-    """A condition on one field of the input."""
-
-    caseSensitive: NotRequired[bool | None]
-    """Whether upper and lower case differ. Default: false."""
-
-    field: str
-    """The path of the field, with dots: `filter.company`, `items.0.name`."""
-
-    type: ConditionType
-    """How the field is compared with the value."""
-
-    value: str
-    """The text, or the regular expression for `matches`."""
-
-
-RoutingMode = Literal["rule_based", "agent_driven"]
-"""What selects the operation of a call."""
-
-
-class RoutingRule(TypedDict):
-    """A rule that selects an operation."""
-
-    condition: RoutingCondition
-    """The condition."""
-
-    operationId: str
-    """The operation, by its slug or the id of its tool."""
-
-    priority: NotRequired[int | None]
-    """The order of the rules: lowest number first, and in the order of the list if the numbers are equal. Default: 0."""
-
-
 class RunDiffView(TypedDict):
     """The differences between two runs."""
 
@@ -4719,6 +4635,22 @@ class SequenceEntry(TypedDict):
     """The number of the step. Numbers start at 1 and increase."""
 
 
+class ServerFileView(TypedDict):
+    """The files of an MCP server with the exported tools."""
+
+    claudeDesktopConfig: str
+    """The part of the configuration of Claude Desktop that starts the server."""
+
+    packageJson: str
+    """The `package.json` of the server in TypeScript."""
+
+    python: str
+    """The server in Python."""
+
+    typescript: str
+    """The server in TypeScript."""
+
+
 class ServerLimitsView(TypedDict):
     """The limits of requests and runs."""
 
@@ -5078,8 +5010,6 @@ class ToolDefinition(TypedDict):
     compensateToolRef: NotRequired[str | None]
     """The tool that undoes a write of this tool."""
 
-    composite: NotRequired[CompositeConfig | None]
-
     costHint: NotRequired[CostHint | None]
 
     defaultRetryBackoff: NotRequired[Backoff | None]
@@ -5292,6 +5222,27 @@ class ToolExample(TypedDict):
     """What the caller wants to do."""
 
 
+class ToolExportView(TypedDict):
+    """The export of one tool. The tool is in one of the first three fields."""
+
+    agenticTool: NotRequired[ExportedToolView | None]
+
+    codeSnippets: NotRequired[CodeSnippetsView | None]
+
+    compositeTool: NotRequired[ExportedToolView | None]
+
+    format: FormatView
+
+    server: NotRequired[McpServerView | None]
+
+    serverFile: NotRequired[ServerFileView | None]
+
+    simpleTool: NotRequired[ExportedToolView | None]
+
+    tool: NotRequired[dict[str, Any] | None]
+    """The tool in the format. `mcp` has `server` instead."""
+
+
 class ToolInvocation(TypedDict):
     """A call and its result, in the response of an agent."""
 
@@ -5316,6 +5267,10 @@ class ToolInvocation(TypedDict):
 
     toolRef: str
     """The tool."""
+
+
+ToolKind = Literal["simple", "composite", "agentic"]
+"""The kind of a tool."""
 
 
 class ToolPrice(TypedDict):
@@ -5556,8 +5511,6 @@ class ToolView(TypedDict):
     compensateToolRef: NotRequired[str | None]
     """The tool that undoes a write of this tool."""
 
-    composite: NotRequired[CompositeConfig | None]
-
     costHint: NotRequired[CostHint | None]
 
     defaultRetryBackoff: NotRequired[Backoff | None]
@@ -5673,12 +5626,26 @@ class ToolView(TypedDict):
     """The version of the definition."""
 
 
-ToolViewStatus = Literal["draft", "active", "disabled"]
-"""The status of a tool in such a view."""
+class ToolsExportView(TypedDict):
+    """The export of several tools."""
+
+    codeSnippets: NotRequired[CodeSnippetsView | None]
+
+    format: FormatView
+
+    server: NotRequired[McpServerView | None]
+
+    serverFile: NotRequired[ServerFileView | None]
+
+    tools: NotRequired[list[dict[str, Any]] | None]
+    """The tools in the format. `mcp` has `server` instead."""
+
+    warnings: NotRequired[list[str]]
+    """Names the tools that are left out, because they have the same exported name."""
 
 
 class TraceStep(TypedDict):
-    """A call to the model or to a tool that an execution made."""
+    """A call of an execution."""
 
     action: NotRequired[str | None]
     """For a call to a tool: the name of the tool."""
@@ -6098,35 +6065,6 @@ UndoneCallView = TypedDict(
 """A call to undo."""
 
 
-class UnifiedParameter(TypedDict):
-    """A parameter of a composite tool: a parameter in the short form, and its names in the operations."""
-
-    defaultValue: NotRequired[Any]
-    """The default value."""
-
-    description: NotRequired[str | None]
-    """The meaning of the parameter, shown to the model."""
-
-    enumValues: NotRequired[list[Any] | None]
-    """The allowed values."""
-
-    jsonSchemaRef: NotRequired[str | None]
-    """A reference to the schema of a complex value: the name of an entity type, or a pointer such as `#/$defs/address`
-    into the `$defs` of `inputJsonSchema` (or `outputJsonSchema`).
-    """
-
-    name: NotRequired[str | None]
-    """The name; the key in the map if absent."""
-
-    required: NotRequired[bool | None]
-    """Whether the parameter is required."""
-
-    type: NotRequired[ParameterType | None]
-
-    operationMappings: NotRequired[dict[str, OperationMapping] | None]
-    """The names of the parameter in the operations, by operation slug."""
-
-
 UnknownOutcome = Literal["model", "person"]
 """What happens with a call whose outcome is unknown."""
 
@@ -6196,6 +6134,22 @@ class VerificationView(TypedDict):
 
     why: NotRequired[str | None]
     """The reason."""
+
+
+class WaitingInvocationView(TypedDict):
+    """A call to an exported tool that waits for a person or a client."""
+
+    approvals: list[ApprovalView]
+    """The calls that wait for approval. Decide each under its own `runId`."""
+
+    clientActions: list[ClientActionView]
+    """The actions that the client has to perform."""
+
+    runId: str
+    """The id of the run."""
+
+    status: RunStatus
+    """The status of the run."""
 
 
 class WhoView(TypedDict):

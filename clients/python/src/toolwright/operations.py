@@ -81,7 +81,7 @@ def list_agentic_tools(
     *,
     limit: int | None = None,
     cursor: str | None = None,
-    status: ToolViewStatus | None = None,
+    status: AgenticToolStatus | None = None,
     execution_mode: str | None = None,
     query: str | None = None,
     sort: str | None = None,
@@ -186,6 +186,41 @@ def regenerate_agentic_tool_prompt(ref: str, body: RegenerateBody) -> Operation[
 def test_agentic_tool_prompt(ref: str, body: PromptTestBody) -> Operation[PromptTestView]:
     """Shows the first request to the model for a sample input. With `callModel`, also shows the reply."""
     return Operation("POST", path("/api/v1/agentic-tools/{ref}/test-prompt", ref), body=body)
+
+
+def export_agentic_tool(ref: str, format: str) -> Operation[ToolExportView]:
+    """Exports an agentic tool in the format of another system, with code that calls the tool."""
+    return Operation("GET", path("/api/v1/agentic-tools/{ref}/tools/{format}", ref, format))
+
+
+def list_ai_tools(
+    *,
+    kind: str | None = None,
+    status: str | None = None,
+    category: str | None = None,
+    tag: str | None = None,
+    text: str | None = None,
+    sort: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[AiToolView]]:
+    """Lists the tools of all kinds."""
+    return Operation(
+        "GET",
+        "/api/v1/ai-tools",
+        query={"kind": kind, "status": status, "category": category, "tag": tag, "text": text, "sort": sort, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def get_ai_tool(ref: str) -> Operation[AiToolView]:
+    """Returns a tool in the form of the list. Also finds built-in tools, which the list does not contain."""
+    return Operation("GET", path("/api/v1/ai-tools/{ref}", ref))
+
+
+def export_ai_tool(ref: str, format: str) -> Operation[ToolExportView]:
+    """Exports a tool in the format of another system, with code that calls the tool."""
+    return Operation("GET", path("/api/v1/ai-tools/{ref}/tools/{format}", ref, format))
 
 
 def list_agents(
@@ -1372,61 +1407,28 @@ def whoami() -> Operation[WhoView]:
     return Operation("GET", "/api/v1/ai/whoami")
 
 
-def list_composite_tools(
+def export_tools(
+    format: str,
     *,
-    limit: int | None = None,
-    cursor: str | None = None,
-    status: ToolViewStatus | None = None,
-    routing_mode: str | None = None,
-    query: str | None = None,
-    sort: str | None = None,
-) -> Operation[Page[CompositeToolView]]:
-    """Lists composite tools. A parameter with the name of a field filters by this field."""
+    kind: str | None = None,
+    category: str | None = None,
+    tag: str | None = None,
+) -> Operation[ToolsExportView]:
+    """Exports all tools that the caller may execute, with code that calls them. `mcp` exports the tools that are available
+    as `mcpTool`, the other formats those that are available as `tool`.
+    """
     return Operation(
         "GET",
-        "/api/v1/composite-tools",
-        query={"limit": limit, "cursor": cursor, "status": status, "routingMode": routing_mode, "query": query, "sort": sort},
-        form="page",
+        path("/api/v1/tools/export/{format}", format),
+        query={"kind": kind, "category": category, "tag": tag},
     )
 
 
-def create_composite_tool(body: dict[str, Any]) -> Operation[CompositeToolView]:
-    """Creates a composite tool. Without `slug`, the reference name is made from `name`."""
-    return Operation("POST", "/api/v1/composite-tools", body=body)
-
-
-def invoke_composite_tool(body: CompositeInvokeBody) -> Operation[CompositeInvocationView]:
-    """Calls a composite tool. The response is 200 also if the call failed. It is 202 if the operation waits for an approval
-    or a client: decide the approval under its `runId`, then read the run `executionId`.
+def invoke_tool(body: InvokeBody) -> Operation[InvokeView | WaitingInvocationView]:
+    """Calls an exported tool. The response is 200 even if the tool failed or the call was rejected, and 202 if the call waits
+    for a person or a client.
     """
-    return Operation("POST", "/api/v1/composite-tools/invoke", body=body)
-
-
-def get_composite_tool(ref: str) -> Operation[CompositeToolView]:
-    """Returns a composite tool."""
-    return Operation("GET", path("/api/v1/composite-tools/{ref}", ref))
-
-
-def update_composite_tool(
-    ref: str,
-    body: dict[str, Any],
-    *,
-    if_match: str | None | None = None,
-) -> Operation[CompositeToolView]:
-    """Changes some fields of a composite tool. Null removes a field."""
-    return Operation("PATCH", path("/api/v1/composite-tools/{ref}", ref), headers={"If-Match": if_match}, body=body)
-
-
-def delete_composite_tool(ref: str, *, if_match: str | None | None = None) -> Operation[DeletionView | None]:
-    """Deletes a composite tool. If other definitions use it, the response is 200 with a warning that names them."""
-    return Operation("DELETE", path("/api/v1/composite-tools/{ref}", ref), headers={"If-Match": if_match})
-
-
-def route_composite_tool(ref: str, body: CompositeRouteBody) -> Operation[CompositeRouteView]:
-    """Returns the operation and the parameters that a call would have, without the call. The response is 200 also if the
-    call would be refused.
-    """
-    return Operation("POST", path("/api/v1/composite-tools/{ref}/route", ref), body=body)
+    return Operation("POST", "/api/v1/tools/invoke", body=body)
 
 
 def explain_error(code: str) -> Operation[str]:
