@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use toolwright_catalog::{CompiledAgent, Toolset};
 use toolwright_machine::agent::fenced;
 use toolwright_models::estimate_tokens;
-use toolwright_types::{ContextConfig, RealmScope};
+use toolwright_store::ReferenceSet;
+use toolwright_types::{ContextConfig, RealmScope, RefName};
 
 use super::{Agents, StartError};
 use crate::reference_rendering::{MAX_ITEMS, render_type};
@@ -74,7 +75,9 @@ impl Agents {
                 USER_TASK => Some(message.to_owned()),
                 AVAILABLE_TOOLS => Some(tool_list(tools)),
                 EXECUTION_HISTORY => Some(NO_HISTORY.to_owned()),
-                path if path.split('.').next() == Some(REFERENCE_DATA) => Some(self.reference_data(realm, path).await?),
+                path if path.split('.').next() == Some(REFERENCE_DATA) => {
+                    Some(self.reference_data(realm, path, agent.context.as_ref()).await?)
+                }
                 _ => None,
             };
             blocks.extend(text.map(|text| Block { path: (*path).to_owned(), heading: None, text }));
@@ -118,7 +121,7 @@ impl Agents {
         for data_type in config.reference_data.iter().flat_map(|selected| &selected.data_types) {
             let path = format!("{REFERENCE_DATA}.{data_type}");
             if !has(blocks, &path) && !has(blocks, REFERENCE_DATA) {
-                let text = self.reference_data(realm, &path).await?;
+                let text = self.reference_data(realm, &path, Some(config)).await?;
                 add(blocks, path, "Reference data", text);
             }
         }
@@ -132,8 +135,14 @@ impl Agents {
         Ok(())
     }
 
-    /// Returns the reference data for a path: of one type, as in `reference_data.users`, or of all types.
-    async fn reference_data(&self, realm: &RealmScope, path: &str) -> Result<String, StartError> {
+    /// Returns the reference data for a path: of one type, as in `reference_data.users`, or of all types. If the
+    /// configuration names the provider of a type, only the data of this provider is returned.
+    async fn reference_data(
+        &self,
+        realm: &RealmScope,
+        path: &str,
+        config: Option<&ContextConfig>,
+    ) -> Result<String, StartError> {
         let data = self.0.store.references(realm);
         let types = match path.split('.').nth(1) {
             Some(name) => vec![name.to_owned()],
@@ -141,11 +150,25 @@ impl Agents {
         };
         let mut texts = Vec::with_capacity(types.len());
         for name in types {
-            let (items, total) = (data.items_of_type(&name, MAX_ITEMS).await?, data.count_of_type(&name).await?);
+            let (items, total) = match config.and_then(|config| provider_of(config, &name)) {
+                Some(provider) => {
+                    let set = ReferenceSet { provider: &provider, data_type: &name };
+                    let items = data.items(set, MAX_ITEMS).await?;
+                    let total = i64::try_from(items.len()).unwrap_or(i64::MAX);
+                    (items, total)
+                }
+                None => (data.items_of_type(&name, MAX_ITEMS).await?, data.count_of_type(&name).await?),
+            };
             texts.push(render_type(&name, &items, total));
         }
         Ok(texts.join("\n\n"))
     }
+}
+
+/// Returns the provider that the configuration selects for a type of reference data.
+fn provider_of(config: &ContextConfig, data_type: &str) -> Option<RefName> {
+    let selected = config.reference_data.iter().find(|selected| selected.data_types.iter().any(|of| of == data_type));
+    selected?.integration_id.parse().ok()
 }
 
 /// Inserts a text at a dotted path of the variables.
@@ -173,32 +196,22 @@ fn tool_list(tools: &Toolset) -> String {
 
 /// Returns the schemas of the tools as text, grouped by provider.
 fn schemas(tools: &Toolset) -> String {
-    let mut text = String::new();
-    let mut providers: Vec<Option<&str>> = Vec::new();
-    let provider_of = |member: &toolwright_catalog::ToolsetMember| {
-        member.tool.provider.as_ref().map(|provider| provider.config.ref_name.as_str().to_owned())
-    };
-    let owned: Vec<Option<String>> = tools.members().iter().map(provider_of).collect();
-    for provider in &owned {
-        if !providers.contains(&provider.as_deref()) {
-            providers.push(provider.as_deref());
+    let mut groups: Vec<(Option<&str>, String)> = Vec::new();
+    for member in tools.members() {
+        let tool = &member.tool;
+        let provider = tool.provider.as_ref().map(|provider| provider.config.ref_name.as_str());
+        let mut text = format!("### {}\n{}\n", tool.definition.ref_name, tool.definition.description_or_name());
+        text.push_str(&format!("Input: {}\n", tool.input.source()));
+        if tool.output.source().as_object().is_some_and(|schema| !schema.is_empty()) {
+            text.push_str(&format!("Output: {}\n", tool.output.source()));
+        }
+        match groups.iter_mut().find(|(name, _)| *name == provider) {
+            Some((_, group)) => group.push_str(&text),
+            None => groups.push((provider, text)),
         }
     }
-    for provider in providers {
-        if let Some(provider) = provider {
-            text.push_str(&format!("## Provider {provider}\n"));
-        }
-        for (member, of) in tools.members().iter().zip(&owned).filter(|(_, of)| of.as_deref() == provider) {
-            let _ = of;
-            let definition = &member.tool.definition;
-            text.push_str(&format!("### {}\n{}\n", definition.ref_name, definition.description_or_name()));
-            text.push_str(&format!("Input: {}\n", member.tool.input.source()));
-            if member.tool.output.source().as_object().is_some_and(|schema| !schema.is_empty()) {
-                text.push_str(&format!("Output: {}\n", member.tool.output.source()));
-            }
-        }
-    }
-    text
+    let heading = |provider: Option<&str>| provider.map(|name| format!("## Provider {name}\n")).unwrap_or_default();
+    groups.into_iter().map(|(provider, text)| format!("{}{text}", heading(provider))).collect()
 }
 
 /// Cuts the longest blocks until all blocks together have at most `budget` tokens. Returns what was cut.

@@ -114,7 +114,9 @@ impl CompiledTool {
     /// Returns the highest cost of a call in US dollars. The cost is 0 if the tool has no price. Returns `None` if the
     /// cost depends on the response.
     pub fn highest_cost_usd(&self) -> Option<f64> {
-        self.price.as_ref().map_or(Some(0.0), CompiledPrice::highest_usd)
+        let own = self.price.as_ref().map_or(Some(0.0), CompiledPrice::highest_usd)?;
+        // The run of an agentic tool ends when it exceeds its own limit.
+        Some(own + self.definition.agentic.as_ref().map_or(0.0, |config| config.safety_limits.cost_usd()))
     }
 
     /// Returns the names of the secrets that a call needs.

@@ -44,11 +44,12 @@ async fn kill_in_the_middle(idempotent: bool) -> (Server, Value, u64, u64) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let url = format!("{}/api/v1/agentic-tools/invoke", server.url);
     let request = client.post(url).bearer_auth(support::ADMIN_KEY).json(&invocation);
-    // The response never arrives, because the server is killed.
-    let waiting = tokio::task::spawn(request.send());
-    wait_until("the third item", async || (faults.hits("/slow/1500") == 1).then_some(())).await;
-    server.kill_and_restart();
-    assert!(waiting.await.unwrap().is_err());
+    let kill = async {
+        wait_until("the third item", async || (faults.hits("/slow/1500") == 1).then_some(())).await;
+        server.kill_and_restart();
+    };
+    let (response, ()) = tokio::join!(request.send(), kill);
+    assert!(response.is_err(), "the response must not arrive, because the server was killed");
     let execution = wait_until("the end of the execution", async || {
         let (_, list) = api(&server, Method::GET, "../agentic-tools/saver/executions", None).await;
         let id = list["items"][0]["id"].as_str()?.to_owned();

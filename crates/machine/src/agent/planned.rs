@@ -149,7 +149,10 @@ fn execute_next(run: &mut AgentRun, spec: &PlanSpec) {
     match progress.next_calls(spec) {
         Ok(NextCalls::Call { tool, inputs }) => request_calls(run, &tool, inputs),
         Ok(NextCalls::Done) => format_result(run, spec),
-        Ok(NextCalls::StepLimit) => run.end(Breach::Iterations { limit: spec.max_steps }.ending()),
+        Ok(NextCalls::StepLimit) => {
+            let message = Some(format!("the limit of {} steps is reached", spec.max_steps));
+            run.end(Ending { message, ..Breach::Iterations { limit: spec.max_steps }.ending() });
+        }
         Err(failure) => step_failed(run, *failure),
     }
 }

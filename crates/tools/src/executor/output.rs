@@ -139,7 +139,7 @@ impl Examined {
             reply.output = mapped.value;
         }
         let Some(first) = self.violations.first() else { return Ok(reply) };
-        let message = format!("the output does not match its schema: {}: {}", first.path, first.message);
+        let message = format!("the output does not match its schema: {first}");
         envelope_builder.set_drift(self.drift);
         match tool.definition.output_mismatch() {
             OnOutputMismatch::Warn => envelope_builder.warn(message),

@@ -202,7 +202,7 @@ impl Default for ContextConfig {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReferenceDataSelection {
-    /// The name or the id of the provider.
+    /// The name of the provider.
     pub integration_id: String,
     /// The types of data, such as `users` or `deal_stages`.
     pub data_types: Vec<String>,

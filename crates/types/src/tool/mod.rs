@@ -333,6 +333,8 @@ impl ToolDefinition {
     pub fn output_mismatch(&self) -> OnOutputMismatch {
         self.on_output_mismatch.unwrap_or(match self.tool_type {
             ToolType::ExternalRest | ToolType::ExternalMcp => OnOutputMismatch::Warn,
+            // The run of an agentic tool validates its answer. A partial result after the step limit has other fields.
+            ToolType::Agentic => OnOutputMismatch::Warn,
             _ => OnOutputMismatch::Fail,
         })
     }
