@@ -47,8 +47,9 @@ test-packages: ## Install and start the packages, made of the development binary
 check-macos: ## Check that the server compiles for macOS (not part of `make test`)
 	scripts/check-macos
 
-exports: ## Load the exported tools in the packages they are for
+exports: ## Load the exported tools in the packages they are for, and run the exported code against a server
 	scripts/check-exports
+	scripts/check-snippets
 
 contract: ## Check openapi.json, and the server against it
 	scripts/check-contract

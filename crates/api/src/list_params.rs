@@ -149,7 +149,8 @@ fn source(text: &str) -> Result<DefinitionSource, Problem> {
     parsed.map_err(|_| Problem::invalid("source", format!("{rule}, got `{text}`")))
 }
 
-fn parse_sort(text: &str) -> Result<DocumentSort, Problem> {
+/// Parses the order of a list of definitions.
+pub(crate) fn parse_sort(text: &str) -> Result<DocumentSort, Problem> {
     let (key, descending) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
     let by = match key {
         "refName" => DocumentSortKey::RefName,

@@ -15,9 +15,9 @@ pub use crate::inspection_views::{
 pub use crate::problem::{FieldError, Problem};
 pub use crate::revisions::{ChangeView, RevisionDiffView, RevisionView};
 pub use crate::routes::agentic_tools::{
-    ActionCallCost, AgenticToolStatus, AgenticToolView, CostBreakdown, ExecutionStatus, ExecutionSummaryView,
-    ExecutionView, InvocationMeta, InvocationView, LlmCallCost, LlmCallView, PromptReplyView, PromptTestView,
-    PromptVersionView, RegeneratedPromptView, RequestedToolView, ToolCallView, TraceStep, TraceView,
+    ActionCallCost, AgenticToolView, CostBreakdown, ExecutionStatus, ExecutionSummaryView, ExecutionView,
+    InvocationMeta, InvocationView, LlmCallCost, LlmCallView, PromptReplyView, PromptTestView, PromptVersionView,
+    RegeneratedPromptView, RequestedToolView, ToolCallView, TraceStep, TraceView,
 };
 pub use crate::routes::agents::AgentToolView;
 pub use crate::routes::composite_tools::{

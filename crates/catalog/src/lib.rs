@@ -29,4 +29,4 @@ pub use model_registry::{ModelDefaults, ModelInfo, ModelPrice, ModelRegistry};
 pub use reach::{Reach, ReachEdge, ReachKind, ReachNode};
 pub use registry::Registry;
 pub use resolve::{RecordedTool, Resolver, inline_tool_document};
-pub use toolset::{Toolset, ToolsetMember, VersionedRef, is_available_to_agents};
+pub use toolset::{Toolset, ToolsetMember, VersionedRef, in_categories, is_available_to_agents};

@@ -119,9 +119,8 @@ impl Toolset {
     /// `None` if no tool has any.
     pub fn usage_text(&self, shown: &[OfferedTool]) -> Option<String> {
         let tools = shown.iter().filter_map(|tool| self.find(&tool.name)).filter_map(|member| {
-            let definition = &member.tool.definition;
-            let parts: Vec<String> = usage_parts(definition).collect();
-            (!parts.is_empty()).then(|| format!("Tool `{}`:\n{}", definition.ref_name, parts.join("\n")))
+            let parts: Vec<String> = usage_parts(&member.tool).collect();
+            (!parts.is_empty()).then(|| format!("Tool `{}`:\n{}", member.tool.definition.ref_name, parts.join("\n")))
         });
         let tools: Vec<String> = tools.collect();
         (!tools.is_empty()).then(|| format!("How to use the tools:\n\n{}", tools.join("\n\n")))
@@ -131,7 +130,7 @@ impl Toolset {
     pub fn shorten_descriptions(&self, shown: &mut [OfferedTool]) {
         for tool in shown {
             if let Some(member) = self.find(&tool.name) {
-                tool.description = member.tool.definition.description_or_name().to_owned();
+                tool.description = member.tool.description().to_owned();
             }
         }
     }
@@ -241,7 +240,8 @@ pub(crate) fn excluded_by_name(agent: &AgentDefinition, name: &str) -> bool {
     agent.excluded_tool_refs.iter().any(|excluded| excluded.eq_ignore_ascii_case(name))
 }
 
-pub(crate) fn in_categories(categories: &[String], tool: &ToolDefinition) -> bool {
+/// Whether a tool is in one of these categories or in a subcategory.
+pub fn in_categories(categories: &[String], tool: &ToolDefinition) -> bool {
     let Some(own) = tool.category.as_deref() else { return false };
     categories.iter().any(|category| {
         own.strip_prefix(category.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -261,18 +261,20 @@ pub fn is_available_to_agents(tool: &CompiledTool) -> bool {
 /// Returns a tool in the form that is offered to a model. The description includes the usage notes, the behavior hints
 /// and the examples.
 pub(crate) fn offered_tool(tool: &CompiledTool) -> OfferedTool {
-    let definition = &tool.definition;
-    let description = [definition.description_or_name().to_owned()].into_iter().chain(usage_parts(definition));
+    let description = [tool.description().to_owned()].into_iter().chain(usage_parts(tool));
     OfferedTool {
-        name: definition.ref_name.to_string(),
+        name: tool.definition.ref_name.to_string(),
         description: description.collect::<Vec<_>>().join("\n\n"),
         input_schema: tool.input.source().clone(),
     }
 }
 
 /// Returns the usage notes, the behavior hints and the examples of a tool.
-fn usage_parts(definition: &ToolDefinition) -> impl Iterator<Item = String> {
-    let notes = definition.long_description.clone().filter(|notes| notes != definition.description_or_name());
+fn usage_parts(tool: &CompiledTool) -> impl Iterator<Item = String> {
+    let definition = &tool.definition;
+    // The usage notes of an agentic tool are its description.
+    let notes = definition.long_description.clone();
+    let notes = notes.filter(|notes| definition.agentic.is_none() && notes != definition.description_or_name());
     let examples = definition.examples.iter().map(|example| {
         let example = json!({ "scenario": example.scenario, "input": example.input, "output": example.output });
         format!("Example: {example}")

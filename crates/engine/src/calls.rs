@@ -78,6 +78,11 @@ impl Calls {
         Ok(self.catalog.tools(&session.realm).await?.iter().filter(callable).cloned().collect())
     }
 
+    /// Returns the current version of every tool in the realm of a session.
+    pub(crate) async fn all(&self, session: &Session) -> Result<Arc<Vec<Arc<CompiledTool>>>, Unavailable> {
+        self.catalog.tools(&session.realm).await
+    }
+
     /// Returns the tool with this name whose version matches the requirement.
     pub async fn find(
         &self,

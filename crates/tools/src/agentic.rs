@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toolwright_types::{AgenticConfig, ExecutionMode, SafetyLimits, ToolDefinition, ToolType};
 
 use crate::Issues;
+use crate::export::MAX_DESCRIPTION_CHARS;
 
 /// The maximum number of tools that an agentic tool may use.
 const MAX_TOOLS: usize = 100;
@@ -11,9 +12,15 @@ const MAX_TOOLS: usize = 100;
 const MIN_PROMPT_CHARS: usize = 10;
 
 /// Reports all mistakes in the configuration of an agentic tool.
-pub(crate) fn check(definition: &ToolDefinition, issues: &mut Issues) {
+pub(crate) fn check(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut Vec<String>) {
     match (definition.tool_type, &definition.agentic) {
-        (ToolType::Agentic, Some(config)) => check_config(config, issues),
+        (ToolType::Agentic, Some(config)) => {
+            check_config(config, issues);
+            let written = definition.long_description.as_deref().unwrap_or_default();
+            if written.chars().count() > MAX_DESCRIPTION_CHARS {
+                warnings.push(format!("callers see only {MAX_DESCRIPTION_CHARS} characters of `longDescription`"));
+            }
+        }
         (ToolType::Agentic, None) => issues.add("/agentic", "is required for AGENTIC tools"),
         (_, Some(_)) => issues.add("/agentic", "is allowed for AGENTIC tools only"),
         (_, None) => {}

@@ -11,6 +11,7 @@ use toolwright_types::{
 };
 
 use crate::compiled::CallLimits;
+use crate::export::agentic_description;
 use crate::http_client::{CompiledProvider, RequestTemplate};
 use crate::price::CompiledPrice;
 use crate::{CompiledTool, Issues, Library, Schema, Violation, agentic, composite};
@@ -70,6 +71,7 @@ impl CompiledTool {
         let (Some(input), Some(output), true) = (input, output, issues.0.is_empty()) else {
             return Err(issues);
         };
+        let agentic_description = agentic_description(&definition, input.source(), output.source());
         Ok(Self {
             id: meta.id,
             content_hash: meta.content_hash,
@@ -89,6 +91,8 @@ impl CompiledTool {
             has_preflight,
             http,
             wraps_input: OnceLock::new(),
+            agentic_description,
+            exported_name: OnceLock::new(),
             closure_fingerprint: OnceLock::new(),
             warnings,
         })
@@ -187,7 +191,7 @@ fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut
         }
     }
     check_code(definition, issues);
-    agentic::check(definition, issues);
+    agentic::check(definition, issues, warnings);
 }
 
 /// Checks the `jsonSchemaRef` of a parameter.

@@ -7,7 +7,9 @@ use serde_json::Value;
 use toolwright_expr::{Mapping, Template, ValueTemplate};
 use toolwright_types::{DefinitionSource, SideEffects, ToolDefinition, ToolStatus, ToolType};
 
+use crate::builtin::search_tools;
 use crate::composite::CompiledComposite;
+use crate::export::snake_case;
 use crate::http_client::{CompiledProvider, RequestTemplate};
 use crate::price::CompiledPrice;
 use crate::{Schema, Violation};
@@ -46,6 +48,10 @@ pub struct CompiledTool {
     pub(crate) http: Option<RequestTemplate>,
     /// Whether exports wrap the input in an object, because the input schema accepts no object. Computed on first use.
     pub(crate) wraps_input: OnceLock<bool>,
+    /// The description of an agentic tool for its callers.
+    pub(crate) agentic_description: Option<String>,
+    /// The name of the tool in exports for frameworks. Computed on first use.
+    pub(crate) exported_name: OnceLock<String>,
     /// The fingerprint of the tool's closure. Computed on first use.
     pub(crate) closure_fingerprint: OnceLock<String>,
     pub(crate) warnings: Vec<String>,
@@ -63,6 +69,17 @@ pub struct CallLimits {
 }
 
 impl CompiledTool {
+    /// Returns the text that describes the tool to its callers. For an agentic tool, this is `longDescription` or a text
+    /// made from the definition, with at most 2500 characters.
+    pub fn description(&self) -> &str {
+        self.agentic_description.as_deref().unwrap_or_else(|| self.definition.description_or_name())
+    }
+
+    /// Returns the name of the tool in exports for frameworks, in snake case. Different tools can have the same one.
+    pub fn exported_name(&self) -> &str {
+        self.exported_name.get_or_init(|| snake_case(&self.definition.ref_name))
+    }
+
     /// Returns warnings for the author of the definition.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -87,6 +104,11 @@ impl CompiledTool {
     /// Whether each call starts a run of its own, as calls to agents, agentic tools and composite tools do.
     pub fn starts_run(&self) -> bool {
         matches!(self.definition.tool_type, ToolType::Agent | ToolType::Agentic | ToolType::Composite)
+    }
+
+    /// Whether only a run of an agent can use the tool, because it searches the tools of the agent.
+    pub fn is_run_only(&self) -> bool {
+        self.source == DefinitionSource::BuiltIn && self.definition.ref_name.as_str() == search_tools::NAME
     }
 
     /// Returns the highest cost of a call in US dollars. The cost is 0 if the tool has no price. Returns `None` if the

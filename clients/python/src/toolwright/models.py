@@ -665,6 +665,52 @@ class Agreement(TypedDict):
     status: NotRequired[Estimate | None]
 
 
+AiToolStatus = Literal["draft", "active", "deprecated", "blocked", "disabled"]
+"""The status of a tool: `disabled` if it is not enabled, else the life cycle status of its version."""
+
+
+class AiToolView(TypedDict):
+    """A tool in the list of all tools."""
+
+    category: NotRequired[str | None]
+    """The category."""
+
+    createdAt: str
+    """When the tool was created."""
+
+    description: NotRequired[str | None]
+    """What the tool does."""
+
+    executionMode: NotRequired[ExecutionMode | None]
+
+    id: str
+    """The id of the definition."""
+
+    kind: ToolKind
+    """The kind of the tool."""
+
+    name: str
+    """The name in any form."""
+
+    slug: str
+    """The `refName` of the tool."""
+
+    status: AiToolStatus
+    """The status."""
+
+    tags: list[str]
+    """The tags."""
+
+    toolType: ToolType
+    """The type of the tool, which selects its backend."""
+
+    updatedAt: str
+    """When the tool was written last."""
+
+    version: str
+    """The version."""
+
+
 class AlignedEntryView(TypedDict):
     """Two journal entries with the same number."""
 
@@ -1111,6 +1157,16 @@ class ClientActionView(TypedDict):
 
     toolRef: str
     """The name of the tool."""
+
+
+class CodeSnippetsView(TypedDict):
+    """Programs that offer the exported tools. Each runs as it is."""
+
+    python: str
+    """A module for Python."""
+
+    typescript: str
+    """A module for TypeScript."""
 
 
 CommandArgument = Union[str, "SecretArgument"]
@@ -1990,6 +2046,27 @@ class ExportBody(TypedDict):
     """The variables of the query."""
 
 
+class ExportedToolView(TypedDict):
+    """The tool of an export."""
+
+    description: str
+    """What the tool does, as callers see it."""
+
+    executionMode: NotRequired[ExecutionMode | None]
+
+    id: str
+    """The id of the definition."""
+
+    name: str
+    """The name in any form."""
+
+    slug: str
+    """The `refName` of the tool."""
+
+    version: str
+    """The version."""
+
+
 class FailedLine(TypedDict):
     """A failed row."""
 
@@ -2084,6 +2161,19 @@ class ForkView(TypedDict):
 
     runId: str
     """The original run."""
+
+
+class FormatView(TypedDict):
+    """The format of an export."""
+
+    compatibleWith: list[str]
+    """The systems that read the format."""
+
+    name: str
+    """The name of the format."""
+
+    version: str
+    """The version of the format."""
 
 
 class GenerateBody(TypedDict):
@@ -2397,13 +2487,58 @@ class InvocationView(TypedDict):
 
 
 class InvokeBody(TypedDict):
-    """A call to an agentic tool."""
+    """A call to an exported tool."""
 
     params: NotRequired[Any]
-    """The input of the tool."""
+    """The arguments, as the exported schema describes them."""
+
+    surface: NotRequired[InvokeSurface | None]
 
     tool: str
-    """The slug or id of the tool, with an optional version: `deal-manager@1.2.0`."""
+    """The tool: its name, its id, or its name in an export. A name or id may be followed by `@` and a version or a
+    requirement.
+    """
+
+
+class InvokeMetaView(TypedDict):
+    """Data about a call to an exported tool."""
+
+    durationMs: int
+    """The duration in milliseconds."""
+
+    executionId: str
+    """The id of the run, under `/api/v1/ai/runs`."""
+
+    tool: str
+    """The `refName` of the tool."""
+
+    totalCost: float
+    """The known cost in US dollars."""
+
+
+InvokeSurface = Literal["tool", "mcpTool"]
+"""The origin of a call to an exported tool."""
+
+
+class InvokeView(TypedDict):
+    """The result of a call to an exported tool."""
+
+    data: Any
+    """The output; null if the call failed."""
+
+    error: NotRequired[ToolError | None]
+
+    message: NotRequired[str | None]
+    """The messages of the tool, or the message of the error."""
+
+    meta: InvokeMetaView
+    """Data about the call."""
+
+    success: bool
+    """Whether the call succeeded."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings about the call."""
 
 
 class IssuedKeyView(TypedDict):
@@ -2725,6 +2860,41 @@ class McpImportView(TypedDict):
 
     skipped: list[McpSkippedView]
     """The tools that were not imported."""
+
+
+class McpResourceView(TypedDict):
+    """Reference data as a resource of an MCP server."""
+
+    description: str
+    """What the data is."""
+
+    mimeType: str
+    """The media type."""
+
+    name: str
+    """The name."""
+
+    uri: str
+    """The URI: `toolwright://PROVIDER/TYPE`."""
+
+
+class McpServerView(TypedDict):
+    """An MCP server with the exported tools."""
+
+    capabilities: dict[str, Any]
+    """The capabilities that the server declares."""
+
+    name: str
+    """The name of the server."""
+
+    resources: list[McpResourceView]
+    """The names and ids that inputs may contain, as resources."""
+
+    tools: list[dict[str, Any]]
+    """The tools, in the form of `tools/list`."""
+
+    version: str
+    """The version of the server."""
 
 
 class McpSkippedView(TypedDict):
@@ -4465,6 +4635,22 @@ class SequenceEntry(TypedDict):
     """The number of the step. Numbers start at 1 and increase."""
 
 
+class ServerFileView(TypedDict):
+    """The files of an MCP server with the exported tools."""
+
+    claudeDesktopConfig: str
+    """The part of the configuration of Claude Desktop that starts the server."""
+
+    packageJson: str
+    """The `package.json` of the server in TypeScript."""
+
+    python: str
+    """The server in Python."""
+
+    typescript: str
+    """The server in TypeScript."""
+
+
 class ServerLimitsView(TypedDict):
     """The limits of requests and runs."""
 
@@ -5036,6 +5222,27 @@ class ToolExample(TypedDict):
     """What the caller wants to do."""
 
 
+class ToolExportView(TypedDict):
+    """The export of one tool. The tool is in one of the first three fields."""
+
+    agenticTool: NotRequired[ExportedToolView | None]
+
+    codeSnippets: NotRequired[CodeSnippetsView | None]
+
+    compositeTool: NotRequired[ExportedToolView | None]
+
+    format: FormatView
+
+    server: NotRequired[McpServerView | None]
+
+    serverFile: NotRequired[ServerFileView | None]
+
+    simpleTool: NotRequired[ExportedToolView | None]
+
+    tool: NotRequired[dict[str, Any] | None]
+    """The tool in the format. `mcp` has `server` instead."""
+
+
 class ToolInvocation(TypedDict):
     """A call and its result, in the response of an agent."""
 
@@ -5060,6 +5267,10 @@ class ToolInvocation(TypedDict):
 
     toolRef: str
     """The tool."""
+
+
+ToolKind = Literal["simple", "composite", "agentic"]
+"""The kind of a tool."""
 
 
 class ToolPrice(TypedDict):
@@ -5415,8 +5626,26 @@ class ToolView(TypedDict):
     """The version of the definition."""
 
 
+class ToolsExportView(TypedDict):
+    """The export of several tools."""
+
+    codeSnippets: NotRequired[CodeSnippetsView | None]
+
+    format: FormatView
+
+    server: NotRequired[McpServerView | None]
+
+    serverFile: NotRequired[ServerFileView | None]
+
+    tools: NotRequired[list[dict[str, Any]] | None]
+    """The tools in the format. `mcp` has `server` instead."""
+
+    warnings: NotRequired[list[str]]
+    """Names the tools that are left out, because they have the same exported name."""
+
+
 class TraceStep(TypedDict):
-    """A call to the model or to a tool that an execution made."""
+    """A call of an execution."""
 
     action: NotRequired[str | None]
     """For a call to a tool: the name of the tool."""
@@ -5905,6 +6134,22 @@ class VerificationView(TypedDict):
 
     why: NotRequired[str | None]
     """The reason."""
+
+
+class WaitingInvocationView(TypedDict):
+    """A call to an exported tool that waits for a person or a client."""
+
+    approvals: list[ApprovalView]
+    """The calls that wait for approval. Decide each under its own `runId`."""
+
+    clientActions: list[ClientActionView]
+    """The actions that the client has to perform."""
+
+    runId: str
+    """The id of the run."""
+
+    status: RunStatus
+    """The status of the run."""
 
 
 class WhoView(TypedDict):

@@ -188,6 +188,41 @@ def test_agentic_tool_prompt(ref: str, body: PromptTestBody) -> Operation[Prompt
     return Operation("POST", path("/api/v1/agentic-tools/{ref}/test-prompt", ref), body=body)
 
 
+def export_agentic_tool(ref: str, format: str) -> Operation[ToolExportView]:
+    """Exports an agentic tool in the format of another system, with code that calls the tool."""
+    return Operation("GET", path("/api/v1/agentic-tools/{ref}/tools/{format}", ref, format))
+
+
+def list_ai_tools(
+    *,
+    kind: str | None = None,
+    status: str | None = None,
+    category: str | None = None,
+    tag: str | None = None,
+    text: str | None = None,
+    sort: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[AiToolView]]:
+    """Lists the tools of all kinds."""
+    return Operation(
+        "GET",
+        "/api/v1/ai-tools",
+        query={"kind": kind, "status": status, "category": category, "tag": tag, "text": text, "sort": sort, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def get_ai_tool(ref: str) -> Operation[AiToolView]:
+    """Returns a tool in the form of the list. Also finds built-in tools, which the list does not contain."""
+    return Operation("GET", path("/api/v1/ai-tools/{ref}", ref))
+
+
+def export_ai_tool(ref: str, format: str) -> Operation[ToolExportView]:
+    """Exports a tool in the format of another system, with code that calls the tool."""
+    return Operation("GET", path("/api/v1/ai-tools/{ref}/tools/{format}", ref, format))
+
+
 def list_agents(
     *,
     query: str | None = None,
@@ -1370,6 +1405,30 @@ def list_type_versions(ref: str, *, limit: str | None = None, cursor: str | None
 def whoami() -> Operation[WhoView]:
     """Returns the principal, realm and roles of the caller."""
     return Operation("GET", "/api/v1/ai/whoami")
+
+
+def export_tools(
+    format: str,
+    *,
+    kind: str | None = None,
+    category: str | None = None,
+    tag: str | None = None,
+) -> Operation[ToolsExportView]:
+    """Exports all tools that the caller may execute, with code that calls them. `mcp` exports the tools that are available
+    as `mcpTool`, the other formats those that are available as `tool`.
+    """
+    return Operation(
+        "GET",
+        path("/api/v1/tools/export/{format}", format),
+        query={"kind": kind, "category": category, "tag": tag},
+    )
+
+
+def invoke_tool(body: InvokeBody) -> Operation[InvokeView | WaitingInvocationView]:
+    """Calls an exported tool. The response is 200 even if the tool failed or the call was rejected, and 202 if the call waits
+    for a person or a client.
+    """
+    return Operation("POST", "/api/v1/tools/invoke", body=body)
 
 
 def explain_error(code: str) -> Operation[str]:

@@ -11,9 +11,10 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::revisions;
 use crate::routes::{
-    agentic_tools, agents, approvals, blobs, composite_tools, conversations, costs, drift, effects, events,
+    agentic_tools, agents, ai_tools, approvals, blobs, composite_tools, conversations, costs, drift, effects, events,
     expressions, generated, gram, health, imports, inspection, journals, keys, mcp_imports, models, principals,
-    providers, query, reach, readiness, realms, runs, secrets, server, tables, tools, trials, type_imports, undo,
+    providers, query, reach, readiness, realms, runs, secrets, server, tables, tool_exports, tools, trials,
+    type_imports, undo,
 };
 use crate::state::AppState;
 
@@ -45,6 +46,12 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(tools::execute))
         .routes(routes!(tools::validate))
         .routes(routes!(tools::export))
+        .routes(routes!(ai_tools::list))
+        .routes(routes!(ai_tools::get))
+        .routes(routes!(tool_exports::tool))
+        .routes(routes!(tool_exports::agentic_tool))
+        .routes(routes!(tool_exports::all))
+        .routes(routes!(tool_exports::invoke))
         .routes(routes!(readiness::tool))
         .routes(routes!(readiness::tool_uses))
         .merge(revisions::routes::<ToolDefinition>())

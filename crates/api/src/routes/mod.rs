@@ -2,6 +2,7 @@
 
 pub(crate) mod agentic_tools;
 pub(crate) mod agents;
+pub(crate) mod ai_tools;
 pub(crate) mod approvals;
 pub(crate) mod blobs;
 pub(crate) mod composite_tools;
@@ -31,6 +32,7 @@ pub(crate) mod runs;
 pub(crate) mod secrets;
 pub(crate) mod server;
 pub(crate) mod tables;
+pub(crate) mod tool_exports;
 pub(crate) mod tools;
 pub(crate) mod trials;
 pub(crate) mod type_imports;

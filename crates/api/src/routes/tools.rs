@@ -84,12 +84,12 @@ pub(crate) struct ExecuteBody {
     version: Option<String>,
 }
 
-fn empty_object() -> Value {
+pub(crate) fn empty_object() -> Value {
     json!({})
 }
 
 /// Treats null like absent arguments.
-fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+pub(crate) fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_else(empty_object))
 }
 
@@ -254,14 +254,19 @@ pub(crate) async fn export(
     Caller(session): Caller,
     PathPair(name, format): PathPair,
 ) -> Result<Json<Value>, Problem> {
-    let format: ExportFormat = format.parse().map_err(|_| {
-        let rule = "must be `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`";
-        Problem::invalid("format", format!("{rule}, got `{format}`"))
-    })?;
+    let format = parse_format(&format)?;
     let (name, version) = split_reference(&name);
     let version = version.map(parse_requirement).transpose()?;
     let tool = find_readable_tool(&engine, &session, name, version.as_ref()).await?;
     Ok(Json(export_tool(&tool, format)))
+}
+
+/// Parses the format in the path of an export.
+pub(crate) fn parse_format(text: &str) -> Result<ExportFormat, Problem> {
+    text.parse().map_err(|_| {
+        let rule = "must be `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`";
+        Problem::invalid("format", format!("{rule}, got `{text}`"))
+    })
 }
 
 /// Returns the tool that the path names, if the caller may read it.

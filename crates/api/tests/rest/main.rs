@@ -11,6 +11,7 @@ mod administration;
 mod agent_definitions;
 mod agentic_tools;
 mod agents;
+mod ai_tools;
 mod api_records;
 mod apply_sets;
 mod approval_lists;

@@ -14,10 +14,9 @@ use serde::Serialize;
 use serde_json::Value;
 use toolwright_catalog::{Session, Unavailable, Viewer};
 use toolwright_engine::Engine;
-use toolwright_tools::builtin::search_tools;
 use toolwright_tools::export::{ExportFormat, export, unwrap_arguments};
 use toolwright_tools::{CallRequest, CompiledTool};
-use toolwright_types::{DefinitionSource, Surface, ToolType};
+use toolwright_types::{Surface, ToolType};
 
 use super::list_changes::ListChanges;
 use super::{Server, unavailable};
@@ -133,7 +132,7 @@ impl ToolListing {
         // Client tools are left out, because MCP clients cannot execute them. Tool search is left out, because it needs
         // a run.
         let tools =
-            tools.into_iter().filter(|tool| tool.definition.is_tool_fully_executed_on_server && !is_run_only(tool));
+            tools.into_iter().filter(|tool| tool.definition.is_tool_fully_executed_on_server && !tool.is_run_only());
         let agents = engine.agents.exposed_as_tools(session, Surface::McpTool).await?;
         let mut rendered = BTreeMap::new();
         let mut callables = BTreeMap::new();
@@ -182,10 +181,6 @@ fn digest_of(shown: &impl Serialize) -> u64 {
     let mut hasher = DefaultHasher::new();
     serde_json::to_vec(shown).unwrap_or_default().hash(&mut hasher);
     hasher.finish()
-}
-
-fn is_run_only(tool: &CompiledTool) -> bool {
-    tool.source == DefinitionSource::BuiltIn && tool.definition.ref_name.as_str() == search_tools::NAME
 }
 
 fn render(tool: &CompiledTool) -> Option<Tool> {

@@ -14,13 +14,17 @@
 //!
 //! An export only describes the input. The executor validates each call against the tool's own schema, including
 //! constraints that the export cannot express. Property names are not changed, even if a provider does not accept them.
-//! Envelopes, HTTP routes and the descriptions of agentic tools are not part of this module.
+//!
+//! [`export`] uses the names of the table. [`export_named`] uses the name in snake case in every format; [`code_snippets`]
+//! and [`McpServer`] add code that calls tools under these names. HTTP routes are not part of this module.
 
+mod description;
 mod lower;
 mod names;
 mod normalize;
 mod root;
 mod shape;
+mod snippets;
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +34,9 @@ use toolwright_types::{SideEffects, ToolType};
 
 use crate::CompiledTool;
 
+pub(crate) use description::{MAX_DESCRIPTION_CHARS, agentic_description};
 pub use names::{mangle, snake_case, unmangle};
+pub use snippets::{CodeSnippets, McpResource, McpServer, ServerFiles, code_snippets};
 
 /// The name of the property that contains the input of a tool whose schema accepts no object.
 pub const WRAPPER_PROPERTY: &str = "value";
@@ -77,6 +83,18 @@ impl ExportFormat {
             ExportFormat::Gemini => "gemini",
         }
     }
+
+    /// Returns the names of the systems that read the format.
+    pub fn compatible_with(self) -> &'static [&'static str] {
+        match self {
+            ExportFormat::Universal => &["openai", "anthropic", "gemini", "langchain", "mcp"],
+            ExportFormat::LangChain => &["langchain-js", "langchain-python", "llamaindex"],
+            ExportFormat::Mcp => &["claude-desktop", "mcp-client"],
+            ExportFormat::OpenAi => &["openai"],
+            ExportFormat::Anthropic => &["anthropic"],
+            ExportFormat::Gemini => &["gemini"],
+        }
+    }
 }
 
 impl fmt::Display for ExportFormat {
@@ -102,12 +120,27 @@ impl FromStr for ExportFormat {
 /// Exports `tool` in `format`.
 pub fn export(tool: &CompiledTool, format: ExportFormat) -> Value {
     match format {
-        ExportFormat::Universal => universal(tool),
-        ExportFormat::LangChain => langchain(tool),
-        ExportFormat::Mcp => mcp(tool),
-        ExportFormat::OpenAi => openai(tool),
-        ExportFormat::Anthropic => anthropic(tool),
-        ExportFormat::Gemini => gemini(tool),
+        ExportFormat::Universal | ExportFormat::LangChain => export_as(tool, format, tool.exported_name()),
+        ExportFormat::Mcp | ExportFormat::OpenAi | ExportFormat::Anthropic | ExportFormat::Gemini => {
+            export_as(tool, format, &mangle(&tool.definition.ref_name))
+        }
+    }
+}
+
+/// Exports `tool` in `format` under its name in snake case.
+pub fn export_named(tool: &CompiledTool, format: ExportFormat) -> Value {
+    export_as(tool, format, tool.exported_name())
+}
+
+/// Exports `tool` in `format` under a name.
+fn export_as(tool: &CompiledTool, format: ExportFormat, name: &str) -> Value {
+    match format {
+        ExportFormat::Universal => universal(tool, name),
+        ExportFormat::LangChain => langchain(tool, name),
+        ExportFormat::Mcp => mcp(tool, name),
+        ExportFormat::OpenAi => openai(tool, name),
+        ExportFormat::Anthropic => anthropic(tool, name),
+        ExportFormat::Gemini => gemini(tool, name),
     }
 }
 
@@ -123,23 +156,23 @@ pub fn unwrap_arguments(tool: &CompiledTool, mut arguments: Value) -> Value {
     }
 }
 
-fn universal(tool: &CompiledTool) -> Value {
+fn universal(tool: &CompiledTool, name: &str) -> Value {
     json!({
-        "name": snake_case(&tool.definition.ref_name),
-        "description": truncate(tool.definition.description_or_name(), MAX_UNIVERSAL_DESCRIPTION_CHARS),
+        "name": name,
+        "description": truncate(tool.description(), MAX_UNIVERSAL_DESCRIPTION_CHARS),
         "parameters": lower::parameters(&root::lowered(tool.input.source()), lower::Dialect::Universal),
     })
 }
 
-fn langchain(tool: &CompiledTool) -> Value {
+fn langchain(tool: &CompiledTool, name: &str) -> Value {
     json!({
-        "name": snake_case(&tool.definition.ref_name),
-        "description": tool.definition.description_or_name(),
+        "name": name,
+        "description": tool.description(),
         "schema": root::standalone(tool.input.source()),
     })
 }
 
-fn mcp(tool: &CompiledTool) -> Value {
+fn mcp(tool: &CompiledTool, name: &str) -> Value {
     let definition = &tool.definition;
     let writes = tool.effects == SideEffects::Writes;
     let annotations = json!({
@@ -151,9 +184,9 @@ fn mcp(tool: &CompiledTool) -> Value {
         "openWorldHint": open_world(tool),
     });
     let fields = [
-        ("name", Some(json!(mangle(&definition.ref_name)))),
+        ("name", Some(json!(name))),
         ("title", definition.name.as_ref().map(|title| json!(title))),
-        ("description", Some(json!(definition.description_or_name()))),
+        ("description", Some(json!(tool.description()))),
         ("inputSchema", Some(root::json_schema(tool.input.source()))),
         ("outputSchema", root::object_output(tool.output.source())),
         ("annotations", Some(annotations)),
@@ -170,31 +203,31 @@ fn open_world(tool: &CompiledTool) -> bool {
     }
 }
 
-fn openai(tool: &CompiledTool) -> Value {
+fn openai(tool: &CompiledTool, name: &str) -> Value {
     json!({
         "type": "function",
         "function": {
-            "name": mangle(&tool.definition.ref_name),
-            "description": tool.definition.description_or_name(),
+            "name": name,
+            "description": tool.description(),
             "parameters": root::json_schema(tool.input.source()),
         },
     })
 }
 
-fn anthropic(tool: &CompiledTool) -> Value {
+fn anthropic(tool: &CompiledTool, name: &str) -> Value {
     json!({
-        "name": mangle(&tool.definition.ref_name),
-        "description": tool.definition.description_or_name(),
+        "name": name,
+        "description": tool.description(),
         "input_schema": root::json_schema(tool.input.source()),
     })
 }
 
 /// Uses `parameters` and not `parametersJsonSchema`, because every version of the API reads `parameters`. The
 /// `google-genai` package validates `parameters` field by field but does not read `parametersJsonSchema`.
-fn gemini(tool: &CompiledTool) -> Value {
+fn gemini(tool: &CompiledTool, name: &str) -> Value {
     json!({
-        "name": mangle(&tool.definition.ref_name),
-        "description": tool.definition.description_or_name(),
+        "name": name,
+        "description": tool.description(),
         "parameters": lower::parameters(&root::lowered(tool.input.source()), lower::Dialect::Gemini),
     })
 }

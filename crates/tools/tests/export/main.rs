@@ -1,15 +1,20 @@
-//! Tests of tool exports, mostly with snapshots. Lowering, the rules of the universal format and names have modules of
-//! their own.
+//! Tests of tool exports, mostly with snapshots. Lowering, the rules of the universal format, names, agentic tools and code
+//! have modules of their own.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
 
+mod agentic;
+mod code;
 mod lowering;
 mod names;
 mod universal_rules;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use toolwright_tools::export::{ExportFormat, export, unwrap_arguments};
+use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, builtin};
-use toolwright_types::{DefinitionSource, Document, DocumentMeta, Timestamp, ToolDefinition};
+use toolwright_types::{DefinitionSource, Document, DocumentMeta, Timestamp, ToolDefinition, ToolProviderConfig};
 
 fn compile(body: Value) -> CompiledTool {
     try_compile(body).unwrap()
@@ -17,6 +22,23 @@ fn compile(body: Value) -> CompiledTool {
 
 fn try_compile(body: Value) -> Result<CompiledTool, String> {
     let definition: ToolDefinition = serde_json::from_value(body).map_err(|error| error.to_string())?;
+    CompiledTool::compile(document(definition), None, &builtin::library()).map_err(|error| error.to_string())
+}
+
+fn compile_with_provider(body: Value, provider: Value) -> CompiledTool {
+    let config: ToolProviderConfig = serde_json::from_value(provider).unwrap();
+    let provider = CompiledProvider::compile(Document::unsaved(config.ref_name.clone(), config)).unwrap();
+    let definition = serde_json::from_value(body).unwrap();
+    CompiledTool::compile(document(definition), Some(Arc::new(provider)), &builtin::library()).unwrap()
+}
+
+/// Returns `base` with the fields of `more` added or replaced.
+fn with(mut base: Value, more: Value) -> Value {
+    base.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    base
+}
+
+fn document(definition: ToolDefinition) -> Document<ToolDefinition> {
     let meta = DocumentMeta {
         id: "tool_test".into(),
         ref_name: definition.ref_name.clone(),
@@ -29,8 +51,7 @@ fn try_compile(body: Value) -> Result<CompiledTool, String> {
         updated_by: String::new(),
         updated_at: Timestamp::from_micros(0),
     };
-    CompiledTool::compile(Document { meta, body: definition }, None, &builtin::library())
-        .map_err(|error| error.to_string())
+    Document { meta, body: definition }
 }
 
 fn fixtures() -> Vec<Value> {

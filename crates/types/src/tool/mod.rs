@@ -4,6 +4,7 @@ mod agentic;
 mod behavior;
 mod composite;
 mod invocation;
+mod kind;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +30,7 @@ pub use self::composite::{
     RoutingMode, RoutingRule, UnifiedParameter,
 };
 pub use self::invocation::{BodyTemplate, InvocationConfig, JsonSchema, ToolType};
+pub use self::kind::ToolKind;
 
 /// A tool as its author wrote it. Absent fields have defaults. Methods such as `effects` return the value with defaults
 /// applied.

@@ -1,17 +1,17 @@
 //! Agentic tools as separate documents: maps the fields of an agentic tool to the fields of the tool definition.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use toolwright_catalog::Session;
-use toolwright_catalog::registry::{Registry, RegistryError};
-use toolwright_catalog::{default_prompt, registry::SavedDefinition};
-use toolwright_tools::{DefinitionIssue, Issues, default_agentic_input};
+use serde_json::{Map, Value};
+use toolwright_catalog::registry::SavedDefinition;
+use toolwright_catalog::{Session, default_prompt};
+use toolwright_tools::default_agentic_input;
 use toolwright_types::{
     AgenticConfig, ContextConfig, Document, EmbeddedLlmConfig, ExecutionMode, SafetyLimits, Timestamp, ToolAllocation,
-    ToolDefinition, ToolStatus, ToolType,
+    ToolDefinition, ToolType,
 };
 
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
+use crate::tool_views::{ToolViewStatus, ToolViews};
 
 /// The fields that are part of `agentic` in the tool definition.
 const AGENTIC_FIELDS: [&str; 9] = [
@@ -26,19 +26,15 @@ const AGENTIC_FIELDS: [&str; 9] = [
     "metadata",
 ];
 
-/// The fields that have another name in the tool definition. The first name is that of the agentic tool.
-const RENAMED_FIELDS: [(&str, &str); 4] = [
-    ("slug", "refName"),
-    ("inputSchema", "inputJsonSchema"),
-    ("outputSchema", "outputJsonSchema"),
-    ("toolDescription", "longDescription"),
-];
-
-/// Fields of the view that the server computes. A client may send them back.
-const COMPUTED_FIELDS: [&str; 2] = ["tenantId", "generatedPrompt"];
-
-/// The names that an agentic tool must not have, because routes under `/api/v1/agentic-tools` use them.
-const RESERVED_SLUGS: [&str; 2] = ["invoke", "test-prompt"];
+/// The view of agentic tools.
+pub(super) const VIEWS: ToolViews = ToolViews {
+    noun: "an agentic tool",
+    tool_type: ToolType::Agentic,
+    config: "agentic",
+    config_fields: &AGENTIC_FIELDS,
+    computed_fields: &["generatedPrompt"],
+    reserved_slugs: &["invoke", "test-prompt"],
+};
 
 /// An agentic tool.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -86,7 +82,7 @@ pub struct AgenticToolView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
     /// `draft`, `active` or `disabled`.
-    pub status: AgenticToolStatus,
+    pub status: ToolViewStatus,
     /// Additional data that the author stores with the tool.
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
@@ -107,28 +103,6 @@ pub struct AgenticToolView {
     /// Warnings for the author.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-}
-
-/// The status of an agentic tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum AgenticToolStatus {
-    /// The tool is being written. Only calls that name its exact version find it.
-    Draft,
-    /// The tool can be called.
-    Active,
-    /// The tool cannot be called.
-    Disabled,
-}
-
-impl AgenticToolStatus {
-    fn of(tool: &ToolDefinition) -> Self {
-        match (tool.enabled, tool.status) {
-            (false, _) | (_, ToolStatus::Blocked) => Self::Disabled,
-            (true, ToolStatus::Draft) => Self::Draft,
-            (true, ToolStatus::Active | ToolStatus::Deprecated) => Self::Active,
-        }
-    }
 }
 
 impl AgenticToolView {
@@ -159,7 +133,7 @@ impl AgenticToolView {
             tool_description: tool.long_description.clone(),
             requires_plan_approval: config.requires_plan_approval,
             durable: config.durable,
-            status: AgenticToolStatus::of(&tool),
+            status: ToolViewStatus::of(&tool),
             metadata: config.metadata,
             version: tool.version.to_string(),
             revision: meta.revision,
@@ -176,170 +150,27 @@ fn with_defaults(config: EmbeddedLlmConfig) -> EmbeddedLlmConfig {
     EmbeddedLlmConfig { temperature: Some(config.temperature()), max_tokens: Some(config.max_tokens()), ..config }
 }
 
-/// Returns the agentic tool with this name or id.
-pub(super) async fn find(
-    registry: &Registry,
-    session: &Session,
-    reference: &str,
-) -> Result<Document<ToolDefinition>, Problem> {
-    let document = registry.get::<ToolDefinition>(session, reference, None).await;
-    match document {
-        Ok(document) if document.body.agentic.is_some() => Ok(document),
-        Ok(_) | Err(RegistryError::NotFound { .. }) => Err(not_found(session, reference)),
-        Err(error) => Err(problem(error)),
-    }
-}
-
-pub(super) fn not_found(session: &Session, reference: &str) -> Problem {
-    Problem::new(Code::NotFound, format!("there is no agentic tool `{reference}` in realm `{}`", session.realm.name))
-}
-
-/// Converts the body of a new agentic tool to the body of a new tool definition.
-pub(super) fn new_tool(body: Value) -> Result<Value, Problem> {
-    let Value::Object(mut fields) = body else { return Err(not_an_object()) };
-    if fields.get("slug").is_none_or(Value::is_null) && fields.get("refName").is_none_or(Value::is_null) {
-        let name = fields.get("name").and_then(Value::as_str);
-        let name = name.ok_or_else(|| Problem::invalid("/name", "is required"))?;
-        fields.insert("slug".into(), json!(slug(name)));
-    }
-    let slug = fields.get("slug").or_else(|| fields.get("refName")).and_then(Value::as_str);
-    if let Some(reserved) = slug.filter(|slug| RESERVED_SLUGS.contains(slug)) {
-        return Err(Problem::invalid("/slug", format!("must not be `{reserved}`, which is a route")));
-    }
-    let mut tool = tool_fields(fields)?;
-    tool.insert("toolType".into(), json!("AGENTIC"));
-    tool.entry("agentic").or_insert_with(|| json!({}));
-    Ok(Value::Object(tool))
-}
-
-/// Converts a merge patch of an agentic tool to a merge patch of the tool definition.
-pub(super) fn tool_patch(patch: Value) -> Result<Value, Problem> {
-    let Value::Object(mut fields) = patch else { return Err(not_an_object()) };
-    if let Some(Value::Object(allocation)) = fields.get_mut("toolAllocation") {
+/// Returns the merge patch of the tool definition for a merge patch of an agentic tool.
+pub(super) fn tool_patch(mut patch: Value) -> Result<Value, Problem> {
+    if let Some(Value::Object(allocation)) = patch.get_mut("toolAllocation") {
         // The allocation is replaced as a whole. Otherwise a change of the mode would keep the tools of the other mode.
         for field in ["mode", "sequence", "availableTools"] {
             allocation.entry(field).or_insert(Value::Null);
         }
     }
-    Ok(Value::Object(tool_fields(fields)?))
-}
-
-/// Moves the fields of an agentic tool to their places in the tool definition.
-fn tool_fields(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
-    let (mut tool, mut agentic) = (Map::new(), Map::new());
-    for (name, value) in fields {
-        match name.as_str() {
-            field if AGENTIC_FIELDS.contains(&field) => drop(agentic.insert(name, value)),
-            field if COMPUTED_FIELDS.contains(&field) => {}
-            "status" => set_status(&mut tool, &value)?,
-            "toolType" if value == json!("AGENTIC") => {}
-            "toolType" => return Err(Problem::invalid("/toolType", "must be `AGENTIC` or absent")),
-            "agentic" => return Err(Problem::invalid("/agentic", "is not a field here; send its fields directly")),
-            "inputSchema" if value == json!({}) => drop(tool.insert("inputJsonSchema".into(), Value::Null)),
-            field => {
-                let renamed = RENAMED_FIELDS.iter().find(|(view, _)| *view == field);
-                let target = renamed.map_or_else(|| name.clone(), |(_, stored)| (*stored).to_owned());
-                tool.insert(target, value);
-            }
-        }
-    }
-    if !agentic.is_empty() {
-        tool.insert("agentic".into(), Value::Object(agentic));
-    }
-    Ok(tool)
-}
-
-fn set_status(tool: &mut Map<String, Value>, status: &Value) -> Result<(), Problem> {
-    let (status, enabled) = match status.as_str() {
-        Some("draft") => (json!("draft"), true),
-        Some("active") => (json!("active"), true),
-        Some("disabled") => (Value::Null, false),
-        _ if status.is_null() => return Ok(()),
-        _ => {
-            let rule = "must be `draft`, `active` or `disabled`";
-            return Err(Problem::invalid("/status", format!("{rule}, got {status}")));
-        }
-    };
-    if !status.is_null() {
-        tool.insert("status".into(), status);
-    }
-    tool.insert("enabled".into(), json!(enabled));
-    Ok(())
-}
-
-/// Returns the reference name for a name: lower-case words with hyphens.
-fn slug(name: &str) -> String {
-    let lower = name.to_lowercase();
-    let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-")
-}
-
-fn not_an_object() -> Problem {
-    Problem::invalid("", "an agentic tool must be a JSON object")
-}
-
-/// Returns the problem for an error of the registry. Its paths refer to fields of the agentic tool.
-pub(super) fn problem(error: RegistryError) -> Problem {
-    match error {
-        RegistryError::Invalid(Issues(issues)) => {
-            let issues = issues.into_iter();
-            let issues = issues.map(|issue| DefinitionIssue { path: view_path(&issue.path), ..issue }).collect();
-            RegistryError::Invalid(Issues(issues)).into()
-        }
-        other => other.into(),
-    }
-}
-
-/// Converts a path in the tool definition to the path in the agentic tool.
-fn view_path(path: &str) -> String {
-    if let Some(rest) = path.strip_prefix("/agentic/") {
-        return format!("/{rest}");
-    }
-    for (view, stored) in RENAMED_FIELDS {
-        match path.strip_prefix('/').and_then(|path| path.strip_prefix(stored)) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => return format!("/{view}{rest}"),
-            _ => {}
-        }
-    }
-    path.to_owned()
-}
-
-/// The value of `toolType` by which lists of agentic tools are filtered.
-pub(super) fn tool_type() -> Value {
-    serde_json::to_value(ToolType::Agentic).unwrap_or_default()
+    VIEWS.patch(patch).map(Value::Object)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn slug_consists_of_the_lower_case_words_of_the_name() {
-        assert_eq!(slug("HubSpot Deal Manager (v2)"), "hubspot-deal-manager-v2");
-        assert_eq!(slug("Überall"), "berall");
-    }
-
-    #[test]
-    fn agentic_tool_fields_are_converted_to_tool_definition_fields() {
-        let body = json!({ "name": "A B", "systemPrompt": "p", "inputSchema": {}, "status": "disabled",
-            "toolDescription": "d", "category": "crm", "tenantId": "t" });
-        let expected = json!({ "name": "A B", "refName": "a-b", "inputJsonSchema": null, "enabled": false,
-            "longDescription": "d", "category": "crm", "agentic": { "systemPrompt": "p" }, "toolType": "AGENTIC" });
-        assert_eq!(new_tool(body).unwrap(), expected);
-        let patch = tool_patch(json!({ "toolAllocation": { "availableTools": [] }, "status": "draft" })).unwrap();
+    fn patch_of_the_allocation_removes_the_tools_of_the_other_mode() {
+        let patch = tool_patch(json!({ "toolAllocation": { "availableTools": [] }, "systemPrompt": "p" })).unwrap();
         let allocation = json!({ "availableTools": [], "mode": null, "sequence": null });
-        assert_eq!(patch, json!({ "status": "draft", "enabled": true, "agentic": { "toolAllocation": allocation } }));
-    }
-
-    #[test]
-    fn tool_definition_error_paths_are_converted_to_agentic_tool_paths() {
-        for (stored, view) in [
-            ("/agentic/systemPrompt", "/systemPrompt"),
-            ("/inputJsonSchema/type", "/inputSchema/type"),
-            ("/refName", "/slug"),
-            ("/category", "/category"),
-        ] {
-            assert_eq!(view_path(stored), view);
-        }
+        assert_eq!(patch, json!({ "agentic": { "toolAllocation": allocation, "systemPrompt": "p" } }));
     }
 }

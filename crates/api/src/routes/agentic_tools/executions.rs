@@ -8,8 +8,9 @@ use serde_json::Value;
 use toolwright_catalog::Session;
 use toolwright_runs::{RunKind, RunQuery, RunRecord};
 
+use super::document::VIEWS;
 use super::execution_views::{ExecutionSummaryView, ExecutionView};
-use super::{TAG, document, invoke};
+use super::{TAG, invoke};
 use crate::extract::{Caller, JsonBody, PathName, PathPair, QueryParams};
 use crate::list_params;
 use crate::problem::{Code, Problem};
@@ -40,7 +41,7 @@ pub(super) async fn list(
     PathName(reference): PathName,
     QueryParams(params): QueryParams<ExecutionListParams>,
 ) -> Result<Json<PageView<ExecutionSummaryView>>, Problem> {
-    let tool = document::find(&engine.registry, &session, &reference).await?;
+    let tool = VIEWS.find(&engine.registry, &session, &reference).await?;
     let query = RunQuery {
         kind: Some(RunKind::AgenticTool),
         subject: Some(tool.meta.ref_name.to_string()),
@@ -113,7 +114,7 @@ pub(super) async fn rerun(
 
 /// Returns an execution of this tool that the session may read.
 async fn find(engine: &AppState, session: &Session, reference: &str, id: &str) -> Result<RunRecord, Problem> {
-    let tool = document::find(&engine.registry, session, reference).await?;
+    let tool = VIEWS.find(&engine.registry, session, reference).await?;
     let record = engine.runs.get(session, run_id(id)?).await?;
     let of_tool = record.snapshot.start.subject == tool.meta.ref_name.as_str();
     if of_tool && record.snapshot.start.agentic.is_some() { Ok(record) } else { Err(not_found(id)) }

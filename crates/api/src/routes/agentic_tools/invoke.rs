@@ -14,8 +14,9 @@ use toolwright_runs::{DirectOutcome, RunHandle, RunSnapshot};
 use toolwright_tools::{CallRequest, CompiledTool};
 use toolwright_types::{ExecutionMode, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError, ToolType};
 
+use super::TAG;
+use super::document::VIEWS;
 use super::execution_views::{CostBreakdown, ExecutionStatus};
-use super::{TAG, document};
 use crate::extract::{Caller, JsonBody};
 use crate::problem::Problem;
 use crate::routes::agents::{journal_lost, response_view};
@@ -282,7 +283,7 @@ pub(super) async fn find_tool(
     if let Some(tool) = agentic {
         return Ok(tool);
     }
-    let draft = document::find(&engine.registry, session, name).await?;
+    let draft = VIEWS.find(&engine.registry, session, name).await?;
     let detail = format!(
         "agentic tool `{name}` has no active version; activate it with `status: active`, or name the version: `{name}@{}`",
         draft.body.version

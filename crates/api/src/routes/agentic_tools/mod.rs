@@ -14,13 +14,15 @@ use axum::extract::{RawQuery, State};
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 use toolwright_catalog::Session;
-use toolwright_catalog::registry::{FieldEquals, Registry, SavedDefinition};
+use toolwright_catalog::registry::{Registry, SavedDefinition};
 use toolwright_types::{Document, ToolDefinition, UniqueKeys};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use self::document::{AgenticToolStatus, AgenticToolView};
+pub use self::document::AgenticToolView;
+use self::document::VIEWS;
 pub use self::execution_views::{
     ActionCallCost, CostBreakdown, ExecutionStatus, ExecutionSummaryView, ExecutionView, LlmCallCost, LlmCallView,
     ToolCallView,
@@ -29,9 +31,9 @@ pub use self::invoke::{InvocationMeta, InvocationView, TraceStep, TraceView};
 pub use self::prompts::{PromptReplyView, PromptTestView, PromptVersionView, RegeneratedPromptView, RequestedToolView};
 use crate::collection::DeletionView;
 use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams, WriteParams, refuse_version_parameter};
-use crate::list_params;
 use crate::problem::Problem;
 use crate::state::AppState;
+use crate::tool_views::ToolViewStatus;
 use crate::views::PageView;
 
 const TAG: &str = "agentic-tools";
@@ -55,31 +57,16 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
 /// Lists agentic tools. A parameter with the name of a field filters by this field.
 #[utoipa::path(get, path = "/api/v1/agentic-tools", tag = TAG, operation_id = "listAgenticTools",
     params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
-        ("status" = Option<AgenticToolStatus>, Query), ("executionMode" = Option<String>, Query),
+        ("status" = Option<ToolViewStatus>, Query), ("executionMode" = Option<String>, Query),
         ("query" = Option<String>, Query, description = "a query in the query language, on the fields of the tool definition"),
         ("sort" = Option<String>, Query, description = "`refName`, `createdAt` or `updatedAt`, with `-` for descending")),
     responses((status = 200, body = PageView<AgenticToolView>)))]
 async fn list(
     State(registry): State<Registry>,
     Caller(session): Caller,
-    QueryParams(mut params): QueryParams<BTreeMap<String, String>>,
+    QueryParams(params): QueryParams<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<AgenticToolView>>, Problem> {
-    let status = params.remove("status");
-    let mode = params.remove("executionMode");
-    let mut query = list_params::from_query_params(params)?;
-    let equals = |path: &[&str], value| FieldEquals { path: path.iter().map(|&part| part.to_owned()).collect(), value };
-    query.filters.push(equals(&["toolType"], document::tool_type()));
-    query.filters.extend(mode.map(|mode| equals(&["agentic", "executionMode"], mode.into())));
-    match status.as_deref() {
-        None => {}
-        Some("disabled") => query.filters.push(equals(&["enabled"], false.into())),
-        Some(status @ ("draft" | "active")) => {
-            query.filters.extend([equals(&["enabled"], true.into()), equals(&["status"], status.into())]);
-        }
-        Some(other) => {
-            return Err(Problem::invalid("status", format!("must be `draft`, `active` or `disabled`, got `{other}`")));
-        }
-    }
+    let query = VIEWS.query(params)?;
     let page = registry.list::<ToolDefinition>(&session, query).await?;
     let view = |document| AgenticToolView::new(&session, SavedDefinition { document, warnings: Vec::new() });
     Ok(Json(PageView {
@@ -97,9 +84,9 @@ async fn create(
     QueryParams(params): QueryParams<WriteParams>,
     JsonBody(UniqueKeys(body)): JsonBody<UniqueKeys>,
 ) -> Result<Response, Problem> {
-    let body = document::new_tool(body)?;
+    let body = Value::Object(VIEWS.new_tool(body)?);
     let saved = registry.create::<ToolDefinition>(&session, body, params.origin()?).await;
-    let saved = saved.map_err(document::problem)?;
+    let saved = saved.map_err(|error| VIEWS.problem(error))?;
     Ok((StatusCode::CREATED, response(&session, saved)?).into_response())
 }
 
@@ -111,7 +98,7 @@ async fn get(
     Caller(session): Caller,
     PathName(reference): PathName,
 ) -> Result<Response, Problem> {
-    let document = document::find(&registry, &session, &reference).await?;
+    let document = VIEWS.find(&registry, &session, &reference).await?;
     Ok(response(&session, unchanged(document))?.into_response())
 }
 
@@ -128,10 +115,10 @@ async fn update(
     JsonBody(UniqueKeys(patch)): JsonBody<UniqueKeys>,
 ) -> Result<Response, Problem> {
     refuse_version_parameter(query.as_deref())?;
-    document::find(&registry, &session, &reference).await?;
+    VIEWS.find(&registry, &session, &reference).await?;
     let patch = document::tool_patch(patch)?;
     let saved = registry.merge::<ToolDefinition>(&session, &reference, revision, patch).await;
-    Ok(response(&session, saved.map_err(document::problem)?)?.into_response())
+    Ok(response(&session, saved.map_err(|error| VIEWS.problem(error))?)?.into_response())
 }
 
 /// Deletes an agentic tool. If other definitions use it, the response is 200 with a warning that names them.
@@ -144,7 +131,7 @@ async fn delete(
     PathName(reference): PathName,
     IfMatch(revision): IfMatch,
 ) -> Result<Response, Problem> {
-    document::find(&registry, &session, &reference).await?;
+    VIEWS.find(&registry, &session, &reference).await?;
     Ok(match registry.delete::<ToolDefinition>(&session, &reference, revision).await? {
         Some(warning) => Json(DeletionView { warnings: vec![warning] }).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -161,7 +148,7 @@ fn response(
     saved: SavedDefinition<ToolDefinition>,
 ) -> Result<(HeaderMap, Json<AgenticToolView>), Problem> {
     let (slug, revision) = (saved.document.meta.ref_name.to_string(), saved.document.meta.revision);
-    let view = AgenticToolView::new(session, saved).ok_or_else(|| document::not_found(session, &slug))?;
+    let view = AgenticToolView::new(session, saved).ok_or_else(|| VIEWS.not_found(session, &slug))?;
     let mut headers = HeaderMap::new();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{revision}\"")) {
         headers.insert(ETAG, tag);

@@ -14,7 +14,8 @@ use toolwright_catalog::{Session, default_prompt};
 use toolwright_tools::CompiledTool;
 use toolwright_types::{Document, Timestamp, ToolDefinition};
 
-use super::{AgenticToolView, TAG, document, response, unchanged};
+use super::document::VIEWS;
+use super::{AgenticToolView, TAG, response, unchanged};
 use crate::extract::{Caller, JsonBody, PathName, PathPair, QueryParams};
 use crate::list_params;
 use crate::problem::{Code, Problem};
@@ -129,7 +130,7 @@ pub(super) async fn test(
     PathName(reference): PathName,
     JsonBody(body): JsonBody<PromptTestBody>,
 ) -> Result<Json<PromptTestView>, Problem> {
-    let found = document::find(&engine.registry, &session, &reference).await?;
+    let found = VIEWS.find(&engine.registry, &session, &reference).await?;
     let mut definition = found.body;
     if let (Some(prompt), Some(config)) = (body.system_prompt, &mut definition.agentic) {
         config.system_prompt = Some(prompt);
@@ -145,8 +146,8 @@ pub(super) async fn test_unsaved(
     Caller(session): Caller,
     JsonBody(body): JsonBody<UnsavedPromptTestBody>,
 ) -> Result<Json<PromptTestView>, Problem> {
-    let tool = document::new_tool(body.tool)?;
-    let definition = engine.registry.parse::<ToolDefinition>(tool).map_err(document::problem)?;
+    let tool = Value::Object(VIEWS.new_tool(body.tool)?);
+    let definition = engine.registry.parse::<ToolDefinition>(tool).map_err(|error| VIEWS.problem(error))?;
     preview(&engine, &session, definition, body.params, body.call_model).await
 }
 
@@ -169,10 +170,10 @@ async fn compile(
     session: &Session,
     definition: ToolDefinition,
 ) -> Result<Arc<CompiledTool>, Problem> {
-    engine.registry.validate(session, &definition).await.map_err(document::problem)?;
+    engine.registry.validate(session, &definition).await.map_err(|error| VIEWS.problem(error))?;
     let unsaved = Document::unsaved(definition.ref_name.clone(), definition);
     let compiled = engine.registry.catalog().compile(&session.realm, unsaved).await?;
-    compiled.map(Arc::new).map_err(|issues| document::problem(RegistryError::Invalid(issues)))
+    compiled.map(Arc::new).map_err(|issues| VIEWS.problem(RegistryError::Invalid(issues)))
 }
 
 /// How to generate a prompt.
@@ -213,7 +214,7 @@ pub(super) async fn regenerate(
     PathName(reference): PathName,
     JsonBody(body): JsonBody<RegenerateBody>,
 ) -> Result<Json<RegeneratedPromptView>, Problem> {
-    let found = document::find(&engine.registry, &session, &reference).await?;
+    let found = VIEWS.find(&engine.registry, &session, &reference).await?;
     let (previous, mut revision) = (prompt_of(&found.body), found.meta.revision);
     let tool = compile(&engine, &session, found.body).await?;
     let prompt = engine.agents.generate_prompt(&session, &tool, body.use_model).await?;
@@ -266,7 +267,7 @@ pub(super) async fn versions(
     PathName(reference): PathName,
     QueryParams(params): QueryParams<VersionParams>,
 ) -> Result<Json<PageView<PromptVersionView>>, Problem> {
-    document::find(&registry, &session, &reference).await?;
+    VIEWS.find(&registry, &session, &reference).await?;
     let limit = usize::try_from(list_params::limit(params.limit)?).unwrap_or(1);
     let mut newest: Option<i64> = list_params::cursor(params.cursor.as_deref())?;
     let mut items: Vec<PromptVersionView> = Vec::new();
@@ -305,7 +306,7 @@ pub(super) async fn restore(
     Caller(session): Caller,
     PathPair(reference, revision): PathPair,
 ) -> Result<Response, Problem> {
-    let current = document::find(&registry, &session, &reference).await?;
+    let current = VIEWS.find(&registry, &session, &reference).await?;
     let number = revision.parse().map_err(|_| Problem::invalid("revision", "must be the number of a revision"))?;
     let earlier = registry.revision::<ToolDefinition>(&session, &reference, number).await?;
     let Some(config) = &earlier.body.agentic else {
@@ -316,7 +317,7 @@ pub(super) async fn restore(
     }
     let patch = json!({ "agentic": { "systemPrompt": config.system_prompt } });
     let saved = registry.merge::<ToolDefinition>(&session, &reference, Some(current.meta.revision), patch).await;
-    Ok(response(&session, saved.map_err(document::problem)?)?.into_response())
+    Ok(response(&session, saved.map_err(|error| VIEWS.problem(error))?)?.into_response())
 }
 
 async fn save(
@@ -328,7 +329,7 @@ async fn save(
 ) -> Result<SavedDefinition<ToolDefinition>, Problem> {
     let patch = json!({ "agentic": { "systemPrompt": prompt } });
     let saved = registry.merge::<ToolDefinition>(session, reference, Some(revision), patch).await;
-    saved.map_err(document::problem)
+    saved.map_err(|error| VIEWS.problem(error))
 }
 
 fn prompt_of(tool: &ToolDefinition) -> String {

@@ -7,6 +7,7 @@ use crate::harness::Server;
 
 crate::on_both_databases!(
     mcp_tool_list_contains_only_active_mcp_tools_of_the_realm,
+    mcp_tool_list_shows_the_description_of_an_agentic_tool,
     mcp_call_returns_the_same_envelope_as_a_direct_call,
     failed_mcp_call_is_an_error_result_with_a_code,
     prompts_and_runs_are_readable_over_mcp
@@ -67,6 +68,19 @@ async fn mcp_tool_list_contains_only_active_mcp_tools_of_the_realm(server: Serve
     assert!(elsewhere.tool_names().await.is_empty());
     let reply = elsewhere.reply("tools/call", json!({ "name": "t_open", "arguments": {} })).await;
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
+}
+
+async fn mcp_tool_list_shows_the_description_of_an_agentic_tool(server: Server) {
+    let agentic =
+        json!({ "executionMode": "agentic", "toolAllocation": { "availableTools": [{ "actionSlug": "echo" }] } });
+    let tool =
+        json!({ "refName": "t_deals", "description": "Manages deals.", "toolType": "AGENTIC", "agentic": agentic });
+    server.post("tools", tool).await.expect(201);
+    let tools = Client::new(&server).result("tools/list", json!({})).await;
+    let deals = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "t_deals").unwrap();
+    let description = deals["description"].as_str().unwrap();
+    assert!(description.starts_with("Use this tool to manage deals."), "{description}");
+    assert!(description.contains("# Required inputs (always include these):\n- task: "), "{description}");
 }
 
 async fn mcp_call_returns_the_same_envelope_as_a_direct_call(server: Server) {
