@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_catalog::{Session, Toolset, ToolsetMember, select_version};
+use toolwright_catalog::{Session, Toolset, ToolsetMember, Unavailable, select_version};
 use toolwright_machine::Limits;
 use toolwright_machine::agent::PredefinedCall;
 use toolwright_machine::journal::{CompositeCall, RunStart};
@@ -104,6 +104,23 @@ impl Agents {
             return Err(refused("not_available", message));
         }
         Ok(Arc::clone(tool))
+    }
+
+    /// Returns the highest price of a call in US dollars: that of the tool, and for a composite tool also that of its most
+    /// expensive operation. Returns `None` if a price depends on the response.
+    pub(super) async fn highest_price_usd(
+        &self,
+        realm: &RealmScope,
+        tool: &CompiledTool,
+    ) -> Result<Option<f64>, Unavailable> {
+        let mut highest = Some(0.0);
+        for operation in tool.composite().map(|config| config.operations()).unwrap_or_default() {
+            let versions = self.0.resolver.catalog.versions(realm, &operation.tool.name).await?;
+            let found = select_version(&versions, operation.tool.version.as_ref());
+            let price = found.map_or(Some(0.0), |tool| tool.highest_cost_usd());
+            highest = highest.zip(price).map(|(most, price): (f64, f64)| most.max(price));
+        }
+        Ok(tool.highest_cost_usd().zip(highest).map(|(own, operation)| own + operation))
     }
 
     /// The first entry of a run that makes the call of an operation, with the rules and the budget of its parent.

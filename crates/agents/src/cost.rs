@@ -175,9 +175,11 @@ impl Agents {
             used.push(CostModel::new("fallback", info, output_tokens(llm)));
         }
         let tools = self.0.resolver.tools(agent, &session.realm, &session.principal).await?;
-        let own_tools = tools.members().iter().filter(|member| !member.delegate);
-        let tool_usd =
-            own_tools.map(|member| member.tool.highest_cost_usd()).try_fold(0.0, |most: f64, one| Some(most.max(one?)));
+        let mut tool_usd = Some(0.0);
+        for member in tools.members().iter().filter(|member| !member.delegate) {
+            let price = self.highest_price_usd(&session.realm, &member.tool).await?;
+            tool_usd = tool_usd.zip(price).map(|(most, price): (f64, f64)| most.max(price));
+        }
         Ok(AgentFacts {
             tool_price: tool_usd.map_or(ToolPriceBound::Unknown, ToolPriceBound::PerCall),
             iterations: limits.max_iterations,

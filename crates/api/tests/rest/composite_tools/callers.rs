@@ -5,7 +5,11 @@ use serde_json::{Value, json};
 use super::{ROOT, define_confirmed, define_deals, invoke, reason};
 use crate::harness::{Server, calls_then, envelopes, scripted_model};
 
-crate::on_sqlite!(agents_and_agentic_tools_use_composite_tools, composite_tool_is_listed_and_called_over_mcp);
+crate::on_sqlite!(
+    agents_and_agentic_tools_use_composite_tools,
+    cost_estimate_of_an_agent_includes_the_operations,
+    composite_tool_is_listed_and_called_over_mcp
+);
 
 async fn agents_and_agentic_tools_use_composite_tools(server: Server) {
     define_deals(&server, json!({})).await;
@@ -46,6 +50,31 @@ async fn agents_and_agentic_tools_use_composite_tools(server: Server) {
     let reach = server.get("reach?agent=clerk").await.expect(200);
     let edges = reach["edges"].as_array().unwrap();
     assert!(edges.iter().any(|edge| edge["by"] == "operation" && edge["to"] == "tool:crm/create"), "{reach}");
+}
+
+async fn cost_estimate_of_an_agent_includes_the_operations(server: Server) {
+    server.define_echo("cheap", json!({ "price": { "perCallUsd": 0.125 } })).await;
+    server.define_echo("dear", json!({ "price": { "perCallUsd": 0.25 } })).await;
+    server.define_echo("metered", json!({ "price": { "perUnitUsd": 0.25, "units": "$.items" } })).await;
+    let slugs = ["cheap", "dear", "missing"];
+    let definition = json!({
+        "slug": "shop", "description": "Sells.", "routingMode": "agent_driven", "price": { "perCallUsd": 0.5 },
+        "operations": slugs.map(|slug| json!({ "operationSlug": slug, "actionSlug": slug })),
+    });
+    server.post(ROOT, definition).await.expect(201);
+    let agent = json!({
+        "refName": "a", "toolRefs": ["shop"],
+        "llmConfig": { "provider": "anthropic", "model": "claude-sonnet-4-20250514", "maxOutputTokens": 1000 },
+        "executionConfig": { "maxIterations": 2 }, "policy": { "maxToolCalls": 2 },
+    });
+    server.post("agents", agent).await.expect(201);
+    let estimate = server.get("agents/a/cost-estimate").await.expect(200);
+    // Two model calls at 0.612, and two calls to the composite tool at 0.5 plus 0.25 for its dearest operation.
+    assert_eq!(estimate["bounds"][0]["usd"], 2.724, "{estimate}");
+    let metered = json!({ "operations": [{ "operationSlug": "metered", "actionSlug": "metered" }] });
+    server.patch(&format!("{ROOT}/shop"), metered).await.expect(200);
+    let estimate = server.get("agents/a/cost-estimate").await.expect(200);
+    assert_eq!(estimate["worstCaseUsd"], Value::Null, "{estimate}");
 }
 
 async fn composite_tool_is_listed_and_called_over_mcp(server: Server) {

@@ -41,6 +41,9 @@ async fn definition_is_created_read_changed_listed_and_deleted(server: Server) {
     assert_eq!((&tool["toolType"], &tool["sideEffects"]), (&json!("COMPOSITE"), &json!("writes")), "{tool}");
     assert_eq!(tool["composite"]["operations"], created["operations"]);
     server.post(ROOT, definition).await.problem(409, "duplicate");
+    let gram = server.get("tools/deals?format=gram").await.text;
+    let applied = server.post("gram/apply", json!({ "gram": gram, "dryRun": true })).await.expect(200);
+    assert_eq!(applied["definitions"][0]["outcome"], "unchanged", "{gram}: {applied}");
     // A merge patch keeps what it does not name, and requires the revision of `If-Match`.
     let stale = server.request(reqwest::Method::PATCH, &path).header("if-match", "\"7\"").json(&json!({ "name": "X" }));
     server.send(stale).await.problem(412, "stale-revision");
