@@ -571,10 +571,6 @@ class AgenticConfig(TypedDict):
     toolAllocation: NotRequired[ToolAllocation | None]
 
 
-AgenticToolStatus = Literal["draft", "active", "disabled"]
-"""The status of an agentic tool."""
-
-
 class AgenticToolView(TypedDict):
     """An agentic tool."""
 
@@ -629,7 +625,7 @@ class AgenticToolView(TypedDict):
     slug: str
     """The reference name."""
 
-    status: AgenticToolStatus
+    status: ToolViewStatus
     """`draft`, `active` or `disabled`."""
 
     systemPrompt: str
@@ -945,7 +941,10 @@ class AvailableTool(TypedDict):
 
 
 class AwaitingClientView(TypedDict):
-    """A direct call that waits for its client."""
+    """A direct call that waits for its client, or for the approval of a call that it made."""
+
+    approvals: NotRequired[list[ApprovalView]]
+    """The approvals that the call of an agentic or composite tool waits for."""
 
     clientActions: list[ClientActionView]
     """The actions that the client has to perform."""
@@ -955,6 +954,9 @@ class AwaitingClientView(TypedDict):
 
     status: RunStatus
     """The status of the run."""
+
+    waitingChildRuns: NotRequired[list[ChildRunView]]
+    """The runs that the call started and that wait."""
 
 
 Backoff = Literal["none", "linear", "exponential"]
@@ -1109,6 +1111,9 @@ class CheckView(TypedDict):
 class ChildRun(TypedDict):
     """The run that a call started."""
 
+    operation: NotRequired[str | None]
+    """The operation to which a composite tool routed the call."""
+
     run_id: str
     """The id of the run."""
 
@@ -1171,6 +1176,215 @@ class CodeSnippetsView(TypedDict):
 
 CommandArgument = Union[str, "SecretArgument"]
 """An argument of a command."""
+
+
+class CompositeCallMeta(TypedDict):
+    """How a call to a composite tool was performed."""
+
+    compositeTool: str
+    """The slug of the composite tool."""
+
+    durationMs: NotRequired[int | None]
+    """The duration in milliseconds. Absent while the call waits."""
+
+    executionId: str
+    """The id of the run that calls the operation, or of the refused call if no such run started."""
+
+    operation: NotRequired[str | None]
+    """The slug of the operation; null if the call was not routed."""
+
+    totalCost: float
+    """The cost in US dollars, as far as prices are known."""
+
+
+class CompositeConfig(TypedDict):
+    """How a composite tool routes its calls."""
+
+    defaultOperationId: NotRequired[str | None]
+    """The operation of calls that no rule matches, by its slug or the id of its tool. Only for the mode `rule_based`."""
+
+    metadata: NotRequired[dict[str, Any] | None]
+    """Data of the author. The server does not interpret it."""
+
+    operations: NotRequired[list[CompositeOperation] | None]
+    """The operations, 1 to 20."""
+
+    routingMode: RoutingMode
+    """Whether rules select the operation, or the caller names it."""
+
+    routingRules: NotRequired[list[RoutingRule] | None]
+    """The rules that select an operation. Only for the mode `rule_based`."""
+
+    unifiedSchema: NotRequired[dict[str, UnifiedParameter] | None]
+    """The parameters of the composite tool by name, with the names that they have in the operations."""
+
+
+class CompositeInvocationView(TypedDict):
+    """The result of a call to a composite tool."""
+
+    approvals: NotRequired[list[ApprovalView]]
+    """The approvals that the call waits for."""
+
+    clientActions: NotRequired[list[ClientActionView]]
+    """The actions that the client has to perform. Their results belong to the run `executionId`."""
+
+    data: Any
+    """The output of the operation; null if the call failed or waits."""
+
+    error: NotRequired[ToolError | None]
+
+    meta: CompositeCallMeta
+    """How the call was performed."""
+
+    status: NotRequired[RunStatus | None]
+
+    success: bool
+    """Whether the call succeeded."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings about the call."""
+
+
+class CompositeInvokeBody(TypedDict):
+    """A call to a composite tool."""
+
+    params: NotRequired[Any]
+    """The input. Default: an empty object."""
+
+    tool: str
+    """The slug or the id of the composite tool, with an optional version requirement: `deals@^1.2`."""
+
+
+class CompositeOperation(TypedDict):
+    """An operation of a composite tool: another tool, under a name of its own."""
+
+    actionId: NotRequired[str | None]
+    """The id of the tool. Either `actionId` or `actionSlug` is required."""
+
+    actionSlug: NotRequired[str | None]
+    """The name of the tool, with an optional version requirement: `hubspot/search-deals@^1.2`."""
+
+    description: NotRequired[str | None]
+    """What the operation does. Callers that select the operation see it."""
+
+    displayName: NotRequired[str | None]
+    """The name for people."""
+
+    operationSlug: str
+    """The name of the operation. Unique in the composite tool."""
+
+    parameterMapping: NotRequired[dict[str, Any] | None]
+    """The parameters of the tool. The value is the name of a parameter of the composite tool, a text with `${…}`, or a
+    constant that is not a text.
+    """
+
+    priority: NotRequired[int | None]
+    """The position among the operations that are listed to callers: lowest number first. Default: 0."""
+
+
+class CompositeRouteBody(TypedDict):
+    """The input of a dry run."""
+
+    params: NotRequired[Any]
+    """The input. Default: an empty object."""
+
+
+class CompositeRouteView(TypedDict):
+    """The operation and the parameters of a call that was not made."""
+
+    error: NotRequired[ToolError | None]
+
+    operation: NotRequired[str | None]
+    """The slug of the operation."""
+
+    params: NotRequired[dict[str, Any] | None]
+    """The input that the tool would get."""
+
+    routed: bool
+    """Whether the call has an operation and valid parameters."""
+
+    tool: NotRequired[str | None]
+    """The tool of the operation."""
+
+    version: NotRequired[str | None]
+    """The version of the tool."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings about the parameters."""
+
+
+class CompositeToolView(TypedDict):
+    """A composite tool."""
+
+    createdAt: str
+    """When the tool was created."""
+
+    createdBy: str
+    """The principal that created it."""
+
+    defaultOperationId: NotRequired[str | None]
+    """The operation of calls that no rule matches."""
+
+    description: NotRequired[str | None]
+    """What the tool does."""
+
+    id: str
+    """The id."""
+
+    inputSchema: Any
+    """The JSON Schema of the input: the author's, or one that follows from `unifiedSchema`."""
+
+    metadata: dict[str, Any]
+    """Data of the author."""
+
+    name: str
+    """The name for people."""
+
+    operations: list[CompositeOperation]
+    """The operations."""
+
+    outputSchema: NotRequired[Any]
+    """The JSON Schema of the result."""
+
+    revision: int
+    """The number of writes, which is the ETag."""
+
+    routingMode: RoutingMode
+    """Whether rules select the operation, or the caller names it."""
+
+    routingRules: list[RoutingRule]
+    """The rules that select an operation."""
+
+    slug: str
+    """The reference name."""
+
+    status: ToolViewStatus
+    """`draft`, `active` or `disabled`."""
+
+    tenantId: str
+    """The id of the realm."""
+
+    toolDescription: NotRequired[str | None]
+    """The description for agents, if the author wrote one."""
+
+    unifiedSchema: dict[str, UnifiedParameter]
+    """The parameters by name, with the names that they have in the operations."""
+
+    updatedAt: str
+    """When the tool was written last."""
+
+    updatedBy: str
+    """The principal that wrote it last."""
+
+    version: str
+    """The version."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings for the author."""
+
+
+ConditionType = Literal["contains", "equals", "matches", "starts_with", "ends_with"]
+"""How a condition compares a field with its value."""
 
 
 class ContextConfig(TypedDict):
@@ -3138,6 +3352,13 @@ class OpenCallView(TypedDict):
     """The version of the tool; empty if the tool is unknown."""
 
 
+class OperationMapping(TypedDict):
+    """The name of a unified parameter in one operation."""
+
+    targetParam: str
+    """The parameter of the operation's tool."""
+
+
 class PageRequest(TypedDict):
     """A page of a list."""
 
@@ -3762,7 +3983,7 @@ class ReferenceDataSelection(TypedDict):
     """The types of data, such as `users` or `deal_stages`."""
 
     integrationId: str
-    """The name or the id of the provider."""
+    """The name of the provider."""
 
 
 class ReferenceDataView(TypedDict):
@@ -4073,6 +4294,39 @@ class RootTypes(TypedDict):
 
     rootTypes: list[RootType]
     """The entity types."""
+
+
+class RoutingCondition(TypedDict):
+    """A condition on one field of the input."""
+
+    caseSensitive: NotRequired[bool | None]
+    """Whether upper and lower case differ. Default: false."""
+
+    field: str
+    """The path of the field, with dots: `filter.company`, `items.0.name`."""
+
+    type: ConditionType
+    """How the field is compared with the value."""
+
+    value: str
+    """The text, or the regular expression for `matches`."""
+
+
+RoutingMode = Literal["rule_based", "agent_driven"]
+"""What selects the operation of a call."""
+
+
+class RoutingRule(TypedDict):
+    """A rule that selects an operation."""
+
+    condition: RoutingCondition
+    """The condition."""
+
+    operationId: str
+    """The operation, by its slug or the id of its tool."""
+
+    priority: NotRequired[int | None]
+    """The order of the rules: lowest number first, and in the order of the list if the numbers are equal. Default: 0."""
 
 
 class RunDiffView(TypedDict):
@@ -5010,6 +5264,8 @@ class ToolDefinition(TypedDict):
     compensateToolRef: NotRequired[str | None]
     """The tool that undoes a write of this tool."""
 
+    composite: NotRequired[CompositeConfig | None]
+
     costHint: NotRequired[CostHint | None]
 
     defaultRetryBackoff: NotRequired[Backoff | None]
@@ -5511,6 +5767,8 @@ class ToolView(TypedDict):
     compensateToolRef: NotRequired[str | None]
     """The tool that undoes a write of this tool."""
 
+    composite: NotRequired[CompositeConfig | None]
+
     costHint: NotRequired[CostHint | None]
 
     defaultRetryBackoff: NotRequired[Backoff | None]
@@ -5626,6 +5884,10 @@ class ToolView(TypedDict):
     """The version of the definition."""
 
 
+ToolViewStatus = Literal["draft", "active", "disabled"]
+"""The status of a tool in such a view."""
+
+
 class ToolsExportView(TypedDict):
     """The export of several tools."""
 
@@ -5645,7 +5907,7 @@ class ToolsExportView(TypedDict):
 
 
 class TraceStep(TypedDict):
-    """A call of an execution."""
+    """A call to the model or to a tool that an execution made."""
 
     action: NotRequired[str | None]
     """For a call to a tool: the name of the tool."""
@@ -6063,6 +6325,35 @@ UndoneCallView = TypedDict(
     },
 )
 """A call to undo."""
+
+
+class UnifiedParameter(TypedDict):
+    """A parameter of a composite tool: a parameter in the short form, and its names in the operations."""
+
+    defaultValue: NotRequired[Any]
+    """The default value."""
+
+    description: NotRequired[str | None]
+    """The meaning of the parameter, shown to the model."""
+
+    enumValues: NotRequired[list[Any] | None]
+    """The allowed values."""
+
+    jsonSchemaRef: NotRequired[str | None]
+    """A reference to the schema of a complex value: the name of an entity type, or a pointer such as `#/$defs/address`
+    into the `$defs` of `inputJsonSchema` (or `outputJsonSchema`).
+    """
+
+    name: NotRequired[str | None]
+    """The name; the key in the map if absent."""
+
+    required: NotRequired[bool | None]
+    """Whether the parameter is required."""
+
+    type: NotRequired[ParameterType | None]
+
+    operationMappings: NotRequired[dict[str, OperationMapping] | None]
+    """The names of the parameter in the operations, by operation slug."""
 
 
 UnknownOutcome = Literal["model", "person"]

@@ -81,7 +81,7 @@ def list_agentic_tools(
     *,
     limit: int | None = None,
     cursor: str | None = None,
-    status: AgenticToolStatus | None = None,
+    status: ToolViewStatus | None = None,
     execution_mode: str | None = None,
     query: str | None = None,
     sort: str | None = None,
@@ -1405,6 +1405,63 @@ def list_type_versions(ref: str, *, limit: str | None = None, cursor: str | None
 def whoami() -> Operation[WhoView]:
     """Returns the principal, realm and roles of the caller."""
     return Operation("GET", "/api/v1/ai/whoami")
+
+
+def list_composite_tools(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    status: ToolViewStatus | None = None,
+    routing_mode: str | None = None,
+    query: str | None = None,
+    sort: str | None = None,
+) -> Operation[Page[CompositeToolView]]:
+    """Lists composite tools. A parameter with the name of a field filters by this field."""
+    return Operation(
+        "GET",
+        "/api/v1/composite-tools",
+        query={"limit": limit, "cursor": cursor, "status": status, "routingMode": routing_mode, "query": query, "sort": sort},
+        form="page",
+    )
+
+
+def create_composite_tool(body: dict[str, Any]) -> Operation[CompositeToolView]:
+    """Creates a composite tool. Without `slug`, the reference name is made from `name`."""
+    return Operation("POST", "/api/v1/composite-tools", body=body)
+
+
+def invoke_composite_tool(body: CompositeInvokeBody) -> Operation[CompositeInvocationView]:
+    """Calls a composite tool. The response is 200 also if the call failed. It is 202 if the operation waits for an approval
+    or a client: decide the approval under its `runId`, then read the run `executionId`.
+    """
+    return Operation("POST", "/api/v1/composite-tools/invoke", body=body)
+
+
+def get_composite_tool(ref: str) -> Operation[CompositeToolView]:
+    """Returns a composite tool."""
+    return Operation("GET", path("/api/v1/composite-tools/{ref}", ref))
+
+
+def update_composite_tool(
+    ref: str,
+    body: dict[str, Any],
+    *,
+    if_match: str | None | None = None,
+) -> Operation[CompositeToolView]:
+    """Changes some fields of a composite tool. Null removes a field."""
+    return Operation("PATCH", path("/api/v1/composite-tools/{ref}", ref), headers={"If-Match": if_match}, body=body)
+
+
+def delete_composite_tool(ref: str, *, if_match: str | None | None = None) -> Operation[DeletionView | None]:
+    """Deletes a composite tool. If other definitions use it, the response is 200 with a warning that names them."""
+    return Operation("DELETE", path("/api/v1/composite-tools/{ref}", ref), headers={"If-Match": if_match})
+
+
+def route_composite_tool(ref: str, body: CompositeRouteBody) -> Operation[CompositeRouteView]:
+    """Returns the operation and the parameters that a call would have, without the call. The response is 200 also if the
+    call would be refused.
+    """
+    return Operation("POST", path("/api/v1/composite-tools/{ref}/route", ref), body=body)
 
 
 def export_tools(
