@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use toolwright_tools::export::{ExportFormat, McpServer, code_snippets, export_named};
-use toolwright_tools::http::CompiledProvider;
 
 use super::{compile, compile_with_provider, fixtures, with};
 
@@ -72,13 +71,12 @@ fn reference_data_of_the_provider_becomes_resources() {
 
 /// Reads the value of a constant, whose declaration ends at the first line that ends with `;`.
 fn constant_of_typescript(code: &str, name: &str) -> Value {
-    let start = code.split_once(&format!("const {name}: ")).unwrap_or_else(|| panic!("no {name}: {code}")).1;
+    let start = code.split_once(&format!("const {name}: ")).unwrap().1;
     let value = start.split_once(" = ").unwrap().1;
     serde_json::from_str(value.split_once(";\n").unwrap().0).unwrap()
 }
 
 fn constant_of_python(code: &str, name: &str) -> Value {
-    let start =
-        code.split_once(&format!("\n{name} = json.loads(r\"\"\"")).unwrap_or_else(|| panic!("no {name}: {code}")).1;
+    let start = code.split_once(&format!("\n{name} = json.loads(r\"\"\"")).unwrap().1;
     serde_json::from_str(start.split_once("\"\"\")\n").unwrap().0).unwrap()
 }
