@@ -48,8 +48,8 @@ pub(crate) struct ListArgs {
     /// about the end
     #[arg(long)]
     text: Option<String>,
-    /// Filter by kind: runs of agents, or direct calls to tools
-    #[arg(long, value_parser = ["agent", "tool"])]
+    /// Filter by kind: runs of agents, direct calls to tools, or executions of agentic tools
+    #[arg(long, value_parser = ["agent", "tool", "agentic-tool"])]
     kind: Option<String>,
     /// Filter by conversation
     #[arg(long, value_name = "ID")]
