@@ -137,9 +137,9 @@ impl Demo {
         writeln!(out, "    toolwright tools run orders/get -p orderId=ord-1001")?;
         writeln!(
             out,
-            "    toolwright tools run hubspot-deal-manager -p task='Update all Acme Corp deals to Negotiation'"
+            "    toolwright agentic-tools run hubspot-deal-manager 'Update all Acme Corp deals to Negotiation'"
         )?;
-        writeln!(out, "    toolwright tools run research-assistant -p task='Find competitor pricing'")?;
+        writeln!(out, "    toolwright agentic-tools run research-assistant 'Find competitor pricing'")?;
         writeln!(out, "    toolwright agents run assistant 'Which deals are in negotiation?'")?;
         writeln!(out, "    toolwright records find Order 'status:open && totalAmount:>#500'")?;
         writeln!(out, "    toolwright agents run order-desk 'How many open orders above 500 for Acme?'")?;

@@ -20,6 +20,7 @@ use super::spinner;
 pub(super) const TOOLS: &str = "/api/v1/ai/tools";
 pub(super) const PROVIDERS: &str = "/api/v1/ai/tool-providers";
 pub(super) const AGENTS: &str = "/api/v1/ai/agents";
+pub(super) const AGENTIC_TOOLS: &str = "/api/v1/agentic-tools";
 pub(super) const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
 pub(super) const TYPES: &str = "/api/v1/ai/types";
 pub(super) const EFFECTS: &str = "/api/v1/ai/effects";
@@ -218,7 +219,7 @@ impl ApiClient {
 
 /// Returns the collection and the name of the definition that a path addresses.
 fn requested_definition(path: &str) -> Option<(&'static str, String)> {
-    [TOOLS, AGENTS, PROVIDERS, FRAGMENTS, TYPES].into_iter().find_map(|collection| {
+    [TOOLS, AGENTS, AGENTIC_TOOLS, PROVIDERS, FRAGMENTS, TYPES].into_iter().find_map(|collection| {
         let rest = path.strip_prefix(collection)?.strip_prefix('/')?;
         let name = rest.split(['/', '?']).next()?;
         Some((collection, percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned()))

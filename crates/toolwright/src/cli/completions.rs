@@ -12,7 +12,7 @@ use serde_json::Value;
 use toolwright_api::wire::PageView;
 
 use super::Connection;
-use super::client::{AGENTS, ApiClient, FRAGMENTS, PROVIDERS, RUNS, TOOLS, TYPES};
+use super::client::{AGENTIC_TOOLS, AGENTS, ApiClient, FRAGMENTS, PROVIDERS, RUNS, TOOLS, TYPES};
 use super::failure::Failure;
 use super::fields::text;
 use super::output::write_raw;
@@ -23,8 +23,9 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// The environment variable that requests candidates. Its value is the name of the shell.
 const VARIABLE: &str = "COMPLETE";
 /// The commands with arguments that are names, each with the REST collection that contains these names.
-const NAMED: [(&str, &str); 7] = [
+const NAMED: [(&str, &str); 8] = [
     ("tools", TOOLS),
+    ("agentic-tools", AGENTIC_TOOLS),
     ("agents", AGENTS),
     ("providers", PROVIDERS),
     ("prompt-fragments", FRAGMENTS),
@@ -34,6 +35,10 @@ const NAMED: [(&str, &str); 7] = [
 ];
 /// The ids of the command-line arguments whose values are such names.
 const NAME_ARGUMENTS: [&str; 4] = ["reference", "references", "run", "other"];
+/// The ids of arguments whose values are names of another collection than that of their command.
+const OTHER_NAMES: [(&str, &str); 2] = [("execution", EXECUTIONS), ("allocated", TOOLS)];
+/// The path of the executions of all agentic tools.
+const EXECUTIONS: &str = "/api/v1/ai/runs?kind=agentic-tool";
 
 /// Arguments of `completions`.
 #[derive(clap::Args)]
@@ -66,9 +71,14 @@ fn with_names(command: clap::Command) -> clap::Command {
 }
 
 fn with_names_of(verb: clap::Command, collection: &'static str) -> clap::Command {
-    verb.mut_args(|argument| match NAME_ARGUMENTS.contains(&argument.get_id().as_str()) {
-        true => argument.add(ArgValueCompleter::new(move |typed: &OsStr| candidates(typed, collection))),
-        false => argument,
+    let verb = verb.mut_subcommands(|verb| with_names_of(verb, collection));
+    verb.mut_args(|argument| {
+        let id = argument.get_id().as_str();
+        let other = OTHER_NAMES.into_iter().find(|(other, _)| *other == id).map(|(_, collection)| collection);
+        match other.or(NAME_ARGUMENTS.contains(&id).then_some(collection)) {
+            Some(names) => argument.add(ArgValueCompleter::new(move |typed: &OsStr| candidates(typed, names))),
+            None => argument,
+        }
     })
 }
 
@@ -83,9 +93,9 @@ fn candidates(typed: &OsStr, collection: &str) -> Vec<CompletionCandidate> {
 
 async fn names(collection: &str) -> Result<Vec<String>, Failure> {
     let client = ApiClient::new(&Connection::from_environment())?;
-    if collection != RUNS {
+    if collection != RUNS && collection != EXECUTIONS {
         return Ok(suggest::names(&client, collection).await);
     }
-    let page: PageView<Value> = client.get(RUNS, &[("limit", "100".to_owned())]).await?.read()?;
-    Ok(page.items.iter().map(|run| text(run, "runId")).collect())
+    let page: PageView<Value> = client.get(collection, &[("limit", "100".to_owned())]).await?.read()?;
+    Ok(page.items.iter().map(|run| text(run, "id")).collect())
 }

@@ -107,6 +107,32 @@ impl std::fmt::Display for SourceLocation {
 /// The path that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
+/// Reads the JSON and YAML documents of files, without a check of their fields. Reports all errors together.
+pub(super) fn read_documents(files: &[PathBuf]) -> Result<Vec<ParsedDocument>, Failure> {
+    let (mut documents, mut errors) = (Vec::new(), Vec::new());
+    for file in files {
+        let name = file.display();
+        let bytes = read_bytes(file).map_err(|error| Failure::Usage(format!("cannot read `{name}`: {error}")))?;
+        let text = match toolwright_gram::decode(&bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                errors.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        let format = format_from_extension(file).filter(|format| *format == Format::Json).unwrap_or(Format::Yaml);
+        let (found, error) = parse(file, text, format);
+        if found.is_empty() && error.is_none() {
+            errors.push(format!("{name}: contains no document"));
+        }
+        documents.extend(found);
+        errors.extend(error.map(|error| format!("{name}: {error}")));
+    }
+    let objects = documents.iter().filter(|document| !document.body.is_object());
+    errors.extend(objects.map(|document| format!("{}: must be an object", document.location)));
+    if errors.is_empty() { Ok(documents) } else { Err(Failure::InvalidDefinitions(errors)) }
+}
+
 /// Reads all definitions in files and directories, sorted by kind. `format` is the format of standard input, if given.
 /// `default_kind` is the kind of documents that do not indicate one. Reports all errors together.
 pub(super) fn read(
@@ -246,10 +272,13 @@ fn detect_format(file: &Path, text: &str, format: Option<Format>) -> Result<Form
 
 /// A parsed document of a file.
 #[derive(Debug)]
-struct ParsedDocument {
-    location: SourceLocation,
-    lines: DocumentLines,
-    body: Value,
+pub(super) struct ParsedDocument {
+    /// Where the document was read from.
+    pub location: SourceLocation,
+    /// The lines of its fields.
+    pub lines: DocumentLines,
+    /// The document.
+    pub body: Value,
 }
 
 /// Parses the documents of a JSON or YAML text. Each element of an array is a document. Empty YAML documents are

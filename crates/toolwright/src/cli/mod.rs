@@ -3,6 +3,7 @@
 //! A command returns an [`Exit`] or a [`failure::Failure`], and [`run`] converts both into the exit code of the
 //! process. `toolwright serve` is not part of this module.
 
+mod agentic_tools;
 mod agents;
 mod apply;
 mod approvals;
@@ -15,6 +16,7 @@ mod delete;
 mod diff;
 mod doctor;
 mod drift;
+mod editor;
 mod effects;
 mod events;
 mod exit;
@@ -76,6 +78,9 @@ pub(crate) enum Command {
     /// Define, inspect and call tools
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// Define, inspect and call tools with an embedded model
+    #[command(subcommand)]
+    AgenticTools(agentic_tools::AgenticToolsCommand),
     /// Define, inspect and test providers
     #[command(subcommand)]
     Providers(providers::ProvidersCommand),
@@ -200,6 +205,8 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Apply(args) => apply::run(&cx, args, None).await,
         Command::Diff(args) => diff::run(&cx, &args).await,
         Command::Tools(command) => tools::run(&cx, command).await,
+        // The futures of these commands are boxed, because they are large.
+        Command::AgenticTools(command) => Box::pin(agentic_tools::run(&cx, command)).await,
         Command::Providers(command) => providers::run(&cx, command).await,
         Command::Agents(command) => agents::run(&cx, command).await,
         Command::PromptFragments(command) => fragments::run(&cx, command).await,
@@ -220,7 +227,6 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Principals(command) => principals::run(&cx, command).await,
         Command::Models(command) => models::run(&cx, command).await,
         Command::Server(_) => server::run(&cx).await,
-        // The future is boxed, because it is large.
         Command::Mcp(args) => Box::pin(mcp::run(&cx, &connection, args)).await,
         Command::Doctor(_) => doctor::run(&cx).await,
         Command::Version(_) => version::run(&cx).await,

@@ -3,7 +3,10 @@
 /// The commands in groups. A test checks that every command is in a group.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Server", &["serve", "backup", "restore", "doctor", "server", "version"]),
-    ("Definitions", &["apply", "diff", "tools", "providers", "agents", "prompt-fragments", "types", "gram"]),
+    (
+        "Definitions",
+        &["apply", "diff", "tools", "agentic-tools", "providers", "agents", "prompt-fragments", "types", "gram"],
+    ),
     ("Runs", &["runs", "approvals", "effects", "events", "conversations", "trials", "blobs"]),
     ("Data and drift", &["records", "drift"]),
     ("Administration", &["secrets", "keys", "realms", "principals", "models", "mcp", "completions"]),

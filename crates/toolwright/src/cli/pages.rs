@@ -37,6 +37,16 @@ impl List<'_> {
         args: &PageArgs,
         table: impl FnOnce(&[T]) -> Table,
     ) -> Result<(), Failure> {
+        self.show_lines(cx, args, |items| table(items).lines(cx.output.out, cx.output.width)).await
+    }
+
+    /// Prints the list as JSON or as the lines that `lines` returns.
+    pub(super) async fn show_lines<T: DeserializeOwned>(
+        self,
+        cx: &Context,
+        args: &PageArgs,
+        lines: impl FnOnce(&[T]) -> Vec<String>,
+    ) -> Result<(), Failure> {
         let mut cursor: Option<String> = None;
         let mut items = Vec::new();
         loop {
@@ -64,7 +74,7 @@ impl List<'_> {
             cause: error.to_string(),
         };
         let items: Result<Vec<T>, _> = items.into_iter().map(serde_json::from_value).collect();
-        cx.output.lines(table(&items.map_err(unexpected)?).lines(cx.output.out, cx.output.width))?;
+        cx.output.lines(lines(&items.map_err(unexpected)?))?;
         if cursor.is_some() {
             cx.output.note(cx.output.err.dim("more results available; use --all to list them"));
         }

@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustyline::completion::Completer;
+use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{
-    Cmd, ConditionalEventHandler, Config, Editor, Event, EventContext, EventHandler, Helper, KeyCode, KeyEvent,
-    Modifiers, RepeatCount,
+    Cmd, CompletionType, ConditionalEventHandler, Config, Editor, Event, EventContext, EventHandler, Helper, KeyCode,
+    KeyEvent, Modifiers, RepeatCount,
 };
 use tokio::sync::oneshot;
 
@@ -47,7 +48,7 @@ pub(super) enum KeyInput {
 
 /// Reads lines and keys from the terminal, or lines from standard input.
 pub(super) struct Prompter {
-    editor: Arc<Mutex<Editor<CommandCompleter, FileHistory>>>,
+    editor: Arc<Mutex<Editor<WordCompleter, FileHistory>>>,
     history: Option<PathBuf>,
 }
 
@@ -56,7 +57,7 @@ impl Prompter {
     pub(super) fn new(commands: &'static [&'static str], history: Option<PathBuf>) -> Result<Self, Failure> {
         let mut editor = Editor::with_history(config(), FileHistory::with_config(&config()))
             .map_err(|error| terminal_error(&error))?;
-        editor.set_helper(Some(CommandCompleter(commands)));
+        editor.set_helper(Some(WordCompleter::commands(commands)));
         let newline = KeyEvent(KeyCode::Enter, Modifiers::ALT);
         editor.bind_sequence(newline, EventHandler::Simple(Cmd::Newline));
         if let Some(path) = &history {
@@ -64,6 +65,13 @@ impl Prompter {
             let _ = editor.load_history(path);
         }
         Ok(Self { editor: Arc::new(Mutex::new(editor)), history })
+    }
+
+    /// Completes lines with these words from now on. Tab lists the words that begin with the line.
+    pub(super) fn complete_with(&self, words: Vec<String>) {
+        let mut editor = self.editor.lock().unwrap_or_else(PoisonError::into_inner);
+        editor.set_helper(Some(WordCompleter { words, on_empty_line: true }));
+        editor.set_completion_type(CompletionType::List);
     }
 
     /// Reads a line that is pre-filled with `initial`.
@@ -167,22 +175,34 @@ impl ConditionalEventHandler for AcceptKey {
     }
 }
 
-/// Completes slash commands.
-struct CommandCompleter(&'static [&'static str]);
+/// Completes a line with one of the words.
+struct WordCompleter {
+    words: Vec<String>,
+    /// Whether an empty line is completed too.
+    on_empty_line: bool,
+}
 
-impl Completer for CommandCompleter {
+impl WordCompleter {
+    /// Completes slash commands.
+    fn commands(commands: &[&str]) -> Self {
+        Self { words: commands.iter().map(|command| (*command).to_owned()).collect(), on_empty_line: false }
+    }
+}
+
+impl Completer for WordCompleter {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _: &rustyline::Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
         let prefix = line.get(..at).unwrap_or_default();
-        let matches = |command: &&&str| prefix.starts_with('/') && command.starts_with(prefix);
-        Ok((0, self.0.iter().filter(matches).map(|command| (*command).to_owned()).collect()))
+        let completes = self.on_empty_line || !prefix.is_empty();
+        let matches = self.words.iter().filter(|word| completes && word.starts_with(prefix));
+        Ok((0, matches.cloned().collect()))
     }
 }
 
-impl Hinter for CommandCompleter {
+impl Hinter for WordCompleter {
     type Hint = String;
 }
-impl Highlighter for CommandCompleter {}
-impl Validator for CommandCompleter {}
-impl Helper for CommandCompleter {}
+impl Highlighter for WordCompleter {}
+impl Validator for WordCompleter {}
+impl Helper for WordCompleter {}

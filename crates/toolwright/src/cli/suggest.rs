@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use toolwright_api::wire::PageView;
 
-use super::client::{ApiClient, TOOLS};
+use super::client::{AGENTIC_TOOLS, ApiClient, TOOLS};
 use super::failure::Failure;
 use super::fields::text;
 
@@ -53,7 +53,8 @@ pub(super) async fn names(client: &ApiClient, collection: &str) -> Vec<String> {
 async fn page(client: &ApiClient, collection: &str, query: &[(&str, String)]) -> (Vec<String>, Option<String>) {
     let response = client.get(collection, query).await.and_then(|response| response.read::<PageView<Value>>());
     let Ok(page) = response else { return (Vec::new(), None) };
-    (page.items.iter().map(|view| text(view, "refName")).collect(), page.next_cursor)
+    let field = if collection == AGENTIC_TOOLS { "slug" } else { "refName" };
+    (page.items.iter().map(|view| text(view, field)).collect(), page.next_cursor)
 }
 
 /// Returns a hint for the unknown name `wanted`, if a similar name exists.

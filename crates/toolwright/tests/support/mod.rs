@@ -3,6 +3,7 @@
 
 pub(crate) mod restate;
 pub(crate) mod runs;
+pub(crate) mod terminal;
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};

@@ -1,11 +1,9 @@
 //! Asks for a decision on one approval at the terminal.
 
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::{Value, json};
 use toolwright_api::wire::ApprovalView;
 
+use crate::cli::editor;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::prompt::{KeyInput, LineInput, Prompter};
@@ -105,7 +103,7 @@ async fn from_key(
             }
             LineInput::Interrupted | LineInput::Eof => None,
         },
-        _ => edit(output, prompter, &approval.input)
+        _ => editor::edit_json(output, prompter, &approval.input, "approve the call with it")
             .await?
             .map(|input| PromptResult::Decided(ApprovalDecision::Edit { input })),
     })
@@ -118,7 +116,9 @@ fn from_line(output: &Output, line: &str) -> Option<PromptResult> {
         "y" | "yes" if rest.is_empty() => Some(PromptResult::Decided(ApprovalDecision::Approve)),
         "n" | "no" => Some(PromptResult::Decided(ApprovalDecision::Deny { reason: non_empty(rest) })),
         "s" | "skip" if rest.is_empty() => Some(PromptResult::Skipped),
-        "e" | "edit" => parse_input(output, rest).map(|input| PromptResult::Decided(ApprovalDecision::Edit { input })),
+        "e" | "edit" => {
+            editor::parse_json(output, rest).map(|input| PromptResult::Decided(ApprovalDecision::Edit { input }))
+        }
         _ => {
             output.note("  expected y, n REASON, e JSON or s");
             None
@@ -128,62 +128,6 @@ fn from_line(output: &Output, line: &str) -> Option<PromptResult> {
 
 fn non_empty(text: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
-/// Lets the user edit the input with `$VISUAL` or `$EDITOR`, or else at the prompt. Returns `None` if the input is
-/// unchanged, if the user aborts, or if the editor saves invalid JSON.
-async fn edit(output: &Output, prompter: &Prompter, input: &Value) -> Result<Option<Value>, Failure> {
-    let mut text = serde_json::to_string_pretty(input).unwrap_or_default();
-    let how = match editor() {
-        Some(editor) => format!("save the JSON in `{editor}` and close it to approve the call with it"),
-        None => "change the JSON; Enter approves the call with it, Ctrl-C goes back".to_owned(),
-    };
-    output.note(output.err.dim(format!("  {how}")));
-    loop {
-        text = match editor() {
-            Some(editor) => edit_with(&editor, &text)?,
-            None => match prompter.read_line("", &text).await {
-                LineInput::Line(line) => line,
-                LineInput::Interrupted | LineInput::Eof => return Ok(None),
-            },
-        };
-        match parse_input(output, &text) {
-            Some(edited) if edited == *input => {
-                output.note("  input unchanged");
-                return Ok(None);
-            }
-            Some(edited) => return Ok(Some(edited)),
-            // Do not reopen the editor: it might never produce valid JSON.
-            None if editor().is_some() => return Ok(None),
-            None => {}
-        }
-    }
-}
-
-fn parse_input(output: &Output, text: &str) -> Option<Value> {
-    serde_json::from_str(text).map_err(|error| output.note(format!("  invalid JSON: {error}"))).ok()
-}
-
-fn editor() -> Option<String> {
-    ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.trim().is_empty()))
-}
-
-fn edit_with(editor: &str, text: &str) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::Usage(format!("cannot edit with `{editor}`: {error}"));
-    let file = tempfile::Builder::new().prefix("toolwright-").suffix(".json").tempfile().map_err(failed)?;
-    std::fs::write(file.path(), text).map_err(failed)?;
-    if !command(editor, file.path()).status().map_err(failed)?.success() {
-        return Err(Failure::Usage(format!("editor `{editor}` exited with an error")));
-    }
-    std::fs::read_to_string(file.path()).map_err(failed)
-}
-
-/// Returns the command that edits a file. `editor` may contain arguments, such as `code --wait`.
-fn command(editor: &str, file: &Path) -> Command {
-    let mut words = editor.split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or_default());
-    command.args(words).arg(file);
-    command
 }
 
 #[cfg(test)]

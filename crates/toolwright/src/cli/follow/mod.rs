@@ -13,8 +13,10 @@ use toolwright_api::wire::RunView;
 pub(super) use event_feed::{EventFeed, RETRY_DELAYS, SseStream, sse_events, start_run, watch_run};
 pub(super) use follower::follow;
 pub(crate) use summary::pluralize;
-pub(super) use summary::{ended_calls, exit_code, format_usd, is_waiting, summary_lines, usage_summary};
-pub(super) use timeline::{call_lines, format_duration, format_input};
+pub(super) use summary::{
+    ended_calls, exit_code, format_usd, group_thousands, is_waiting, summary_lines, usage_summary,
+};
+pub(super) use timeline::{approval_lines, call_lines, client_action_lines, format_duration, format_input, json_lines};
 
 use super::Context;
 use super::client::{ApiResponse, RUNS, encode_segment, path};

@@ -101,7 +101,7 @@ pub(crate) fn pluralize(number: u64, one: &str) -> String {
 }
 
 /// Formats a number with thousands separators.
-fn group_thousands(number: u64) -> String {
+pub(crate) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -185,20 +185,12 @@ impl TimelineRenderer {
     /// Returns the lines for a call that requires approval.
     pub(super) fn request_approval(&mut self, approval: &ApprovalView) -> String {
         self.state = State::Waiting("waiting for approval");
-        let headline =
-            format!("? {}  {}  requires approval", sanitize_line(&approval.tool_ref), wire_name(approval.side_effects));
-        let mut lines = vec![self.paint.warn(headline)];
-        lines.extend(json_lines(&approval.input));
-        self.block(lines)
+        self.block(approval_lines(approval, self.paint))
     }
 
     fn request_client_action(&mut self, run: &str, action: &ClientActionView) -> String {
         self.state = State::Waiting("waiting for the client");
-        let mut lines =
-            vec![self.paint.warn(format!("! {}  requires a client action", sanitize_line(&action.tool_ref)))];
-        lines.extend(json_lines(&action.prepared_payload));
-        lines.push(format!("  then: toolwright runs results {run} {} --output JSON", sanitize_line(&action.call_id)));
-        self.block(lines)
+        self.block(client_action_lines(run, action, self.paint))
     }
 
     fn end_run(&mut self) -> String {
@@ -239,6 +231,22 @@ pub(crate) fn call_lines(call: &ToolInvocation, paint: Paint, width: Option<usiz
     lines
 }
 
+/// Formats a call that requires approval: the tool and the input.
+pub(crate) fn approval_lines(approval: &ApprovalView, paint: Paint) -> Vec<String> {
+    let headline =
+        format!("? {}  {}  requires approval", sanitize_line(&approval.tool_ref), wire_name(approval.side_effects));
+    std::iter::once(paint.warn(headline)).chain(json_lines(&approval.input)).collect()
+}
+
+/// Formats an action that the client must perform, with the command that returns its result.
+pub(crate) fn client_action_lines(run: &str, action: &ClientActionView, paint: Paint) -> Vec<String> {
+    let mut lines = vec![paint.warn(format!("! {}  requires a client action", sanitize_line(&action.tool_ref)))];
+    lines.extend(json_lines(&action.prepared_payload));
+    let (run, call) = (sanitize_line(run), sanitize_line(&action.call_id));
+    lines.push(format!("  then: toolwright runs results {run} {call} --output JSON"));
+    lines
+}
+
 /// Formats a duration given in milliseconds.
 pub(crate) fn format_duration(millis: u64) -> String {
     match millis {
@@ -259,7 +267,8 @@ pub(crate) fn format_input(input: &Value) -> String {
     }
 }
 
-fn json_lines(value: &Value) -> Vec<String> {
+/// Formats a value as indented JSON.
+pub(crate) fn json_lines(value: &Value) -> Vec<String> {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.lines().map(|line| format!("  {}", sanitize_line(line).trim_end())).collect()
 }

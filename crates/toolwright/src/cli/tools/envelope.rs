@@ -54,7 +54,8 @@ fn headline(envelope: &ToolEnvelope) -> String {
     format!("✓ {name}@{version}  {millis} ms  attempt {}{cached}", envelope.metadata.attempt)
 }
 
-fn error_lines(error: &ToolError, http_status: Option<u16>) -> Vec<String> {
+/// Formats the details of an error: invalid fields, the reason, and what the external system answered.
+pub(crate) fn error_lines(error: &ToolError, http_status: Option<u16>) -> Vec<String> {
     let detail = |name: &str| error.details.as_ref().and_then(|details| details.get(name));
     let fields = detail("errors").and_then(|errors| serde_json::from_value::<Vec<FieldError>>(errors.clone()).ok());
     // The message already contains the first field error, so that error is left out.

@@ -8,6 +8,8 @@ mod import;
 mod list;
 mod validate;
 
+pub(super) use envelope::error_lines;
+
 use super::client::TOOLS;
 use super::definitions::ResourceKind;
 use super::exit::Exit;
