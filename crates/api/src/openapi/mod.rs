@@ -50,6 +50,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(ai_tools::get))
         .routes(routes!(tool_exports::tool))
         .routes(routes!(tool_exports::agentic_tool))
+        .routes(routes!(tool_exports::composite_tool))
         .routes(routes!(tool_exports::all))
         .routes(routes!(tool_exports::invoke))
         .routes(routes!(readiness::tool))

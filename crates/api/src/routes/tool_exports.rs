@@ -226,6 +226,18 @@ pub(crate) async fn agentic_tool(
     export_one(&engine, &session, &name, &format, Some(ToolKind::Agentic)).await
 }
 
+/// Exports a composite tool in the format of another system, with code that calls the tool.
+#[utoipa::path(get, path = "/api/v1/composite-tools/{ref}/tools/{format}", tag = TAG, operation_id = "exportCompositeTool",
+    params(("ref" = String, Path), ("format" = String, Path, description = "universal, langchain, mcp, openai, anthropic or gemini")),
+    responses((status = 200, body = ToolExportView)))]
+pub(crate) async fn composite_tool(
+    State(engine): State<AppState>,
+    Caller(session): Caller,
+    PathPair(name, format): PathPair,
+) -> Result<Json<ToolExportView>, Problem> {
+    export_one(&engine, &session, &name, &format, Some(ToolKind::Composite)).await
+}
+
 /// Exports one tool, which must have the kind if one is given.
 async fn export_one(
     engine: &AppState,

@@ -23,6 +23,7 @@ crate::on_sqlite!(
     tools_with_the_same_exported_name_are_not_confused,
     invocation_of_an_agentic_tool_returns_its_result_or_waits_for_an_approval,
     export_filters_select_by_kind_category_and_tag,
+    composite_tool_can_be_exported_and_invoked,
     invocation_requires_permission_and_the_surface_of_the_tool,
     built_in_tool_can_be_read_exported_and_invoked
 );
@@ -45,6 +46,11 @@ async fn define_all_kinds(server: &Server) {
     server.define_echo("off", json!({ "enabled": false, "category": "crm" })).await;
     server.define_echo("plan", json!({ "status": "draft" })).await;
     define_agentic(server, "deal-manager", json!({ "name": "Deal Manager", "tags": ["sales", "ai"] })).await;
+    let operation = json!({ "operationSlug": "search", "actionSlug": "crm/search-deals", "displayName": "Search" });
+    let composite = json!({ "routingMode": "rule_based", "defaultOperationId": "search", "operations": [operation] });
+    let router =
+        json!({ "refName": "router", "description": "Routes.", "toolType": "COMPOSITE", "composite": composite });
+    server.post("tools", router).await.expect(201);
 }
 
 async fn list(server: &Server, query: &str) -> Response {
@@ -77,6 +83,7 @@ async fn list_has_the_tools_of_all_kinds(server: Server) {
         ["deal-manager", "agentic", "AGENTIC", "active"],
         ["off", "simple", "FUNCTION", "disabled"],
         ["plan", "simple", "FUNCTION", "draft"],
+        ["router", "composite", "COMPOSITE", "active"],
     ]);
     assert_eq!(json!(shown), expected);
     let mut manager = server.get("/api/v1/ai-tools/deal-manager").await.expect(200);
@@ -101,7 +108,7 @@ async fn list_of_all_tools_can_be_filtered(server: Server) {
     define_all_kinds(&server).await;
     for (query, expected) in [
         ("?kind=agentic", vec!["deal-manager"]),
-        ("?kind=composite", vec![]),
+        ("?kind=composite", vec!["router"]),
         ("?kind=simple&status=active", vec!["crm/search-deals"]),
         ("?status=disabled", vec!["off"]),
         ("?status=draft", vec!["plan"]),
@@ -133,7 +140,7 @@ async fn list_of_all_tools_is_paged_and_sorted(server: Server) {
         query = format!("?kind=simple&limit=3&cursor={cursor}");
     }
     assert_eq!(seen, ["crm/search-deals", "crmx", "off", "plan"]);
-    assert_eq!(slugs(&server, "?sort=-createdAt&limit=2").await, ["deal-manager", "plan"]);
+    assert_eq!(slugs(&server, "?sort=-createdAt&limit=2").await, ["router", "deal-manager"]);
 }
 
 async fn invalid_filters_of_the_list_are_rejected(server: Server) {
@@ -262,7 +269,7 @@ async fn export_filters_select_by_kind_category_and_tag(server: Server) {
     define_all_kinds(&server).await;
     for (query, expected) in [
         ("kind=agentic", vec!["deal_manager"]),
-        ("kind=composite", vec![]),
+        ("kind=composite", vec!["router"]),
         ("category=crm", vec!["crm_search_deals"]),
         ("category=crm.d", vec![]),
         ("tag=sales", vec!["crm_search_deals", "deal_manager"]),
@@ -387,6 +394,17 @@ async fn invocation_of_an_agentic_tool_returns_its_result_or_waits_for_an_approv
     let path = format!("runs/{}", waiting["runId"].as_str().unwrap());
     let ended = server.poll_until(&path, |run| run["status"] == "COMPLETED").await;
     assert_eq!(envelopes(&ended)[0]["output"]["summary"], "Saved.", "{ended}");
+}
+
+async fn composite_tool_can_be_exported_and_invoked(server: Server) {
+    define_all_kinds(&server).await;
+    let export = server.get("/api/v1/composite-tools/router/tools/universal").await.expect(200);
+    assert_eq!((&export["compositeTool"]["slug"], &export["tool"]["name"]), (&json!("router"), &json!("router")));
+    assert_eq!(export, server.get("/api/v1/ai-tools/router/tools/universal").await.expect(200));
+    let result = invoke(&server, json!({ "tool": "router", "params": { "q": 1 } })).await.expect(200);
+    assert_eq!((&result["data"], &result["meta"]["tool"]), (&json!({ "q": 1 }), &json!("router")), "{result}");
+    let problem = server.get("/api/v1/composite-tools/deal-manager/tools/mcp").await.problem(404, "not-found");
+    assert_eq!(problem["detail"], "tool `deal-manager` is not composite, it is agentic");
 }
 
 async fn invocation_requires_permission_and_the_surface_of_the_tool(server: Server) {
