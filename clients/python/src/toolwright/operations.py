@@ -1464,6 +1464,11 @@ def route_composite_tool(ref: str, body: CompositeRouteBody) -> Operation[Compos
     return Operation("POST", path("/api/v1/composite-tools/{ref}/route", ref), body=body)
 
 
+def export_composite_tool(ref: str, format: str) -> Operation[ToolExportView]:
+    """Exports a composite tool in the format of another system, with code that calls the tool."""
+    return Operation("GET", path("/api/v1/composite-tools/{ref}/tools/{format}", ref, format))
+
+
 def export_tools(
     format: str,
     *,
