@@ -334,7 +334,7 @@ async fn cancelled_or_timed_out_call_has_an_error(server: Server) {
         server.post(&format!("runs/{call}/cancel"), json!({})).await.expect(200);
         running
     };
-    let (cancelled, running) = with_timeout(async { tokio::join!(calling, cancelling) }).await;
+    let (cancelled, running) = Box::pin(with_timeout(async { tokio::join!(calling, cancelling) })).await;
     let cancelled = cancelled.expect(200);
     assert_eq!((&cancelled["success"], &cancelled["error"]["code"]), (&json!(false), &json!("UNKNOWN")), "{cancelled}");
     let execution = ended(&server, &running["items"][0]["id"]).await;
