@@ -111,7 +111,6 @@ fn agentic_tools_are_created_from_files_and_listed_and_shown() {
     let expected = "✓ created    agentic tool deal-manager  active, revision 1\n\
         ✓ created    agentic tool research  draft, revision 1\n";
     assert_eq!(created.out, expected);
-
     let list = server.run(&["agentic-tools", "list"]).expect_exit(0).out;
     let rows: Vec<&str> = list.lines().collect();
     assert_eq!(rows.len(), 3, "{list}");
@@ -133,7 +132,6 @@ fn agentic_tools_are_created_from_files_and_listed_and_shown() {
     );
     let yaml = server.run(&["agentic-tools", "get", "research", "--yaml"]).expect_exit(0).out;
     assert_contains(&yaml, &["slug: research\n", "executionMode: agentic\n"]);
-
     server.run(&["agentic-tools", "delete", "research"]).expect_exit(0);
     let missing = server.run(&["agentic-tools", "get", "deal-manger"]).expect_exit(3);
     assert_contains(&missing.err, &["error[not-found]", "`deal-manger`", "did you mean `deal-manager`?"]);
@@ -176,7 +174,6 @@ fn agentic_tool_is_created_from_options_and_without_a_terminal_they_are_required
     assert!(some.err.trim_end().ends_with("missing: --mode"), "{}", some.err);
     server.run(&["agentic-tools", "create", "-f", "x.json", "--name", "a"]).expect_exit(2);
     server.run(&["agentic-tools", "create", "--name", "a", "--mode", "other"]).expect_exit(2);
-
     let options = ["--name", "Deal Manager", "--mode", "deterministic", "--tool", "crm/look", "--tool", "pay"];
     let more =
         ["--description", "Pays.", "--model", "scripted/x", "--status", "draft", "--set", "safetyLimits.maxSteps=3"];
@@ -212,7 +209,6 @@ fn fields_and_status_of_an_agentic_tool_are_changed() {
     let wrong = server.run(&["agentic-tools", "update", "m", "--set", "safetyLimits.maxSteps=0"]).expect_exit(6);
     assert_contains(&wrong.err, &["/safetyLimits/maxSteps: must be between 1 and 100, got 0"]);
     server.run(&["agentic-tools", "update", "m"]).expect_exit(2);
-
     server.run(&["agentic-tools", "disable", "m"]).expect_exit(0);
     assert_eq!(get()["status"], "disabled");
     assert_contains(&server.run(&["agentic-tools", "invoke", "m", "go"]).expect_exit(1).out, &["tool `m` is disabled"]);
@@ -258,7 +254,6 @@ fn failed_and_partial_and_refused_invocations_have_clear_messages_and_exit_codes
     let partial = server.run(&["agentic-tools", "invoke", "endless", "go"]).expect_exit(0);
     assert_contains(&partial.out, &["\"operations_executed\"", "✓ MAX_ITERATIONS  2 model calls · 2 tool calls"]);
     assert_contains(&partial.err, &["! MAX_STEPS_EXCEEDED"]);
-
     define(&server, &deterministic("broken", &["crm/look"], &json!([{ "step": 1, "parameters": { "id": "x" } }])));
     let failed = server.run(&["agentic-tools", "invoke", "broken", "go"]).expect_exit(1).out;
     assert_contains(&failed, &["✗ broken  PROVIDER_ERROR", "reason: INVALID_LLM_OUTPUT", "✗ ERROR  "]);
@@ -285,7 +280,6 @@ fn invocation_that_waits_prints_the_commands_for_the_decision() {
     let logs = server.run(&["agentic-tools", "logs", "payer", &execution]).expect_exit(0);
     assert_contains(&logs.out, &["payer  … awaiting_approval", "plan", "1.", "parameters  amount=5"]);
     assert_contains(&logs.err, &[&format!("`toolwright runs get {execution}`")]);
-
     let call = waiting.out.split("call_").nth(1).unwrap().split_whitespace().next().unwrap();
     server.run(&["runs", "approve", &execution, &format!("call_{call}")]).expect_exit(0);
     let logs = server.run(&["agentic-tools", "execution", "payer", &execution]).expect_exit(0).out;
