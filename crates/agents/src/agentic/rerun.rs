@@ -7,6 +7,7 @@ use toolwright_catalog::Session;
 use toolwright_machine::plan::Plan;
 use toolwright_runs::RunHandle;
 use toolwright_tools::{CompiledTool, Violation};
+use toolwright_types::ToolStatus;
 
 use super::AgenticCall;
 use crate::error::StartError;
@@ -23,6 +24,10 @@ impl Agents {
         input: Value,
         plan: Plan,
     ) -> Result<Arc<RunHandle>, StartError> {
+        let definition = &tool.definition;
+        if !definition.enabled || definition.status == ToolStatus::Blocked {
+            return Err(StartError::NoTools(format!("tool `{}` is disabled or blocked", definition.ref_name)));
+        }
         let agent = self.embedded_agent(session, tool).await?;
         self.check_capacity()?;
         let input = tool.validate_input(input).await.map_err(|violations| {
