@@ -80,7 +80,7 @@ impl<'a> PlanScope<'a> {
     pub(super) fn start(&self, step: &PlannedStep) -> Result<StepInProgress, ToolError> {
         let work = match (&step.for_each, &step.paging) {
             (Some(list), _) => Work::Items(self.list(list)?),
-            (None, Some(_)) => Work::Pages { input: self.parameters(step, &self.scope())? },
+            (None, Some(_)) => Work::Pages { input: existing("parameters", self.parameters(step)?.render(&self.scope()))? },
             (None, None) => Work::Single,
         };
         Ok(StepInProgress { work, calls: 0, output: Value::Null, items: Vec::new(), errors: Vec::new(), wrote: false })
@@ -95,10 +95,10 @@ impl<'a> PlanScope<'a> {
         }
     }
 
-    fn parameters(&self, step: &PlannedStep, scope: &Scope<'_>) -> Result<Value, ToolError> {
+    /// Compiles the parameters of a step, once for all calls that are prepared together.
+    fn parameters(&self, step: &PlannedStep) -> Result<ValueTemplate, ToolError> {
         let template = ValueTemplate::compile(&Value::Object(step.parameters.clone()));
-        let template = template.map_err(|error| invalid(format!("`parameters` cannot be read: {error}")))?;
-        existing("parameters", template.render(scope))
+        template.map_err(|error| invalid(format!("`parameters` cannot be read: {error}")))
     }
 
     fn expression(&self, field: &str, text: &str, scope: &Scope<'_>) -> Result<Value, ToolError> {
@@ -111,14 +111,15 @@ impl StepInProgress {
     /// Returns the inputs of the next calls. Empty if the step has no calls left.
     pub(super) fn next_inputs(&self, step: &PlannedStep, cx: &PlanScope<'_>) -> Result<Vec<Value>, ToolError> {
         match &self.work {
-            Work::Single => Ok(vec![cx.parameters(step, &cx.scope())?]),
+            Work::Single => Ok(vec![existing("parameters", cx.parameters(step)?.render(&cx.scope()))?]),
             Work::Pages { input } => Ok(vec![input.clone()]),
             Work::Items(items) => {
+                let parameters = cx.parameters(step)?;
                 let batch = items.iter().enumerate().skip(self.calls).take(BATCH_CALLS);
                 batch
                     .map(|(index, item)| {
                         let index = Value::from(index);
-                        cx.parameters(step, &cx.scope().with("item", item).with("index", &index))
+                        existing("parameters", parameters.render(&cx.scope().with("item", item).with("index", &index)))
                     })
                     .collect()
             }
