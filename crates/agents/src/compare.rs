@@ -118,9 +118,9 @@ pub struct ComparisonReport {
 
 /// A report on the libraries of an agent's live splits and shadow runs.
 pub struct LiveTrialReport {
-    /// One report for each library of a live split: its runs, compared with the runs without a library.
+    /// One report for each library that a live split uses: the runs with it, compared with the runs without a library.
     pub split: Vec<Report>,
-    /// One report for each library of shadow runs: the shadow runs, compared with their original runs.
+    /// One report for each library that shadow runs use: these shadow runs, compared with their original runs.
     pub shadow: Vec<Report>,
 }
 

@@ -151,7 +151,7 @@ impl Agents {
     /// they are changed.
     pub async fn fork(&self, session: &Session, run: RunId, at: u64, changes: ForkChanges) -> Result<RunId, ForkError> {
         let (subject, entries) = self.0.runs.journal_of(session, run).await?;
-        if has_predefined_calls(&entries) {
+        if uses_no_model(&entries) {
             return Err(ForkError::InvalidChange(ForkState::NO_MODEL.to_owned()));
         }
         let agent = self.find(session, &subject).await?;
@@ -280,8 +280,8 @@ pub(super) fn acting_realm(entries: &[Entry]) -> Option<&str> {
     }
 }
 
-/// Returns whether a run executes predefined calls and uses no model.
-pub(super) fn has_predefined_calls(entries: &[Entry]) -> bool {
+/// Returns whether a run uses no model: it has predefined calls or a given plan.
+pub(super) fn uses_no_model(entries: &[Entry]) -> bool {
     matches!(entries.first().map(|entry| &entry.body), Some(EntryBody::Started(start)) if !start.spec.uses_model())
 }
 

@@ -14,7 +14,7 @@ use toolwright_machine::journal::{self, Entry, EntryBody, ReplayError};
 use toolwright_types::{RunId, Trial, TrialKind};
 
 use super::binding::{BindingContext, Bindings, LibrarySelection};
-use super::fork::{acting_realm, has_predefined_calls};
+use super::fork::{acting_realm, uses_no_model};
 use super::spec::RunOrigin;
 use super::{Agents, BindingError, CompiledAgent, ForkChanges, ForkError, StartError, StartedRun};
 use toolwright_catalog::Session;
@@ -73,7 +73,7 @@ pub enum TrialError {
     /// The journal cannot be replayed.
     #[error("the recorded run cannot be replayed by this release: {0}")]
     Journal(#[from] ReplayError),
-    /// The run has predefined calls and uses no model.
+    /// The run uses no model: it has predefined calls or a given plan.
     #[error("{}", ForkState::NO_MODEL)]
     PredefinedCalls,
     /// The agent cannot be started.
@@ -189,7 +189,7 @@ impl Agents {
         options: ReplayOptions<'_>,
     ) -> Result<StartedReplay, TrialError> {
         let ReplayOptions { library, live_tools, overrides: ModelOverrides { model, prompt }, trial } = options;
-        if has_predefined_calls(&recorded_run.entries) {
+        if uses_no_model(&recorded_run.entries) {
             return Err(TrialError::PredefinedCalls);
         }
         let recording = Recording::from_entries(&recorded_run.entries)?;

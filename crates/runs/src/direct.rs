@@ -142,8 +142,8 @@ impl DirectCall {
         }
     }
 
-    /// Executes the call in its own task. `cancel` ends the call with an envelope. The call continues if the returned
-    /// future is dropped.
+    /// Executes the call in its own task. When `cancel` is cancelled, the call ends early and still returns an
+    /// envelope. The call continues if the returned future is dropped.
     pub async fn execute_to_end(self, cancel: &CancellationToken) -> Result<DirectOutcome, Unavailable> {
         let (runs, stop) = (self.origin.runs.clone(), self.cancellation());
         let (run, home) = (self.run(), Arc::clone(&self.origin.session.realm));

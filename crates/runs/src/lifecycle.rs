@@ -38,8 +38,8 @@ pub struct RunLaunch {
     pub prefix: Vec<Entry>,
 }
 
-/// Stores the start of a run and spawns its driver. In a conversation, the driver starts after the commit of the start,
-/// because the store refuses a second open run in the same conversation.
+/// Stores the first entry of a run and spawns its driver. If the run belongs to a conversation, the entry is committed
+/// before the driver starts, because the store refuses a second open run in a conversation.
 pub(super) async fn start_run(host: &Arc<dyn DriverHost>, launch: RunLaunch) -> Result<Arc<RunHandle>, WriteError> {
     let (id, home, executor) = (launch.start.spec.run, Arc::clone(&launch.home), Arc::clone(&launch.executor));
     let handle = host.registry().get_or_insert(id);

@@ -75,7 +75,7 @@ impl Inner {
                     }
                 }
                 deleted += deleted_of_page;
-                // A page without deletions is empty or would be returned again, so the loop ends.
+                // If no run was deleted, the page was empty, or the next query would return the same page.
                 if deleted_of_page == 0 {
                     break;
                 }

@@ -32,7 +32,7 @@ async fn output(server: &Server, tool: &str, task: &str) -> Value {
     envelope["output"].take()
 }
 
-/// Reads a page of a demo system that needs no key, such as the audit.
+/// Reads a route of a demo system, such as `/audit`. The route must need no API key.
 async fn inspect(server: &Server, provider: &str, path: &str) -> Value {
     let (_, definition) = api(server, Method::GET, &format!("tool-providers/{provider}"), None).await;
     let url = format!("{}{path}", definition["baseUrl"].as_str().unwrap());

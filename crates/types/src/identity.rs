@@ -73,7 +73,7 @@ impl fmt::Debug for ScopeName {
 pub enum Role {
     /// May do everything in every realm of the org.
     Admin,
-    /// May read definitions and call tools in the principal's default realm.
+    /// May read definitions, call tools and run agents in the home realm of the principal.
     Member,
 }
 

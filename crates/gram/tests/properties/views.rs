@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn tool_signature_returns_the_last_value_set(pattern in tool(), one in signature(), other in signature()) {
+    fn signature_of_a_tool_is_the_one_that_was_set_last(pattern in tool(), one in signature(), other in signature()) {
         let mut view = ToolSpecView::new(pattern.clone()).unwrap();
         let before = view.signature_pattern().unwrap().clone();
         view.set_signature_pattern(before).unwrap();

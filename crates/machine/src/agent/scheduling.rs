@@ -1,5 +1,5 @@
-//! Starts queued calls, up to the concurrency limit and the limits of the run. Calls that share an order key start one
-//! after the other, in call order.
+//! Starts queued calls, up to the concurrency limit and the limits of the run. Calls with a common order key (the same
+//! sequential tool, or the same written resource) run one at a time, in call order.
 
 use std::collections::BTreeSet;
 

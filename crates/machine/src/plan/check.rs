@@ -24,8 +24,8 @@ impl fmt::Display for PlanIssue {
 }
 
 impl Plan {
-    /// Returns all mistakes of the plan. Parameters are not compared with the input schemas of the tools here, because
-    /// the plan's schema already contains these schemas.
+    /// Returns all mistakes of the plan. Does not compare parameters with the input schemas of the tools: the
+    /// schema of the plan contains these schemas, so the validation of the plan has already done that.
     pub fn check(&self, spec: &PlanSpec) -> Vec<PlanIssue> {
         let mut issues = Vec::new();
         if self.steps.is_empty() {

@@ -80,7 +80,9 @@ impl<'a> PlanScope<'a> {
     pub(super) fn start(&self, step: &PlannedStep) -> Result<StepInProgress, ToolError> {
         let work = match (&step.for_each, &step.paging) {
             (Some(list), _) => Work::Items(self.list(list)?),
-            (None, Some(_)) => Work::Pages { input: existing("parameters", self.parameters(step)?.render(&self.scope()))? },
+            (None, Some(_)) => {
+                Work::Pages { input: existing("parameters", self.parameters(step)?.render(&self.scope()))? }
+            }
             (None, None) => Work::Single,
         };
         Ok(StepInProgress { work, calls: 0, output: Value::Null, items: Vec::new(), errors: Vec::new(), wrote: false })

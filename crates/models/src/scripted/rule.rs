@@ -8,7 +8,7 @@ use toolwright_types::{Arguments, ModelReply, ModelRequest, RequestedCall, StopR
 use super::placeholders::{self, Placeholders};
 use crate::{ErrorKind, ModelError, estimate_request_tokens, estimate_tokens};
 
-/// The maximum size of a compiled pattern, because scripts can be part of a request.
+/// The maximum size of a compiled pattern. It is limited, because scripts can be part of a request.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Clone, Deserialize)]

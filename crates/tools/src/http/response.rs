@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn content_type_selects_the_media_type() {
+    fn content_type_header_decides_how_the_body_is_read() {
         for (text, expected) in [
             ("application/json; charset=utf-8", MediaType::Json),
             ("application/problem+json", MediaType::Json),

@@ -74,7 +74,9 @@ fn print_model_use(server: &Server, name: &str, request: &[u8]) {
             let steps = meta["trace"]["steps"].as_array().unwrap();
             (steps.iter().filter(|step| step["type"] == "llm_call").count(), meta["totalTokens"].clone())
         }
-        None => (usize::try_from(response["iterationsUsed"].as_u64().unwrap()).unwrap(), response["tokensUsed"].clone()),
+        None => {
+            (usize::try_from(response["iterationsUsed"].as_u64().unwrap()).unwrap(), response["tokensUsed"].clone())
+        }
     };
     println!("| {name} | {calls} | {tokens} |");
 }
@@ -91,7 +93,8 @@ fn tool_request(tool: &str) -> Vec<u8> {
 fn define(server: &Server) {
     let deals: Vec<Value> = (0..DEALS).map(|deal| json!({ "id": format!("10{deal}"), "stage": "closed" })).collect();
     let found = json!({ "company": "Acme Corp", "results": deals });
-    let list = json!({ "company": { "type": "string" }, "results": { "type": "array", "items": { "type": "object" } } });
+    let list =
+        json!({ "company": { "type": "string" }, "results": { "type": "array", "items": { "type": "object" } } });
     let deal = json!({ "id": { "type": "string" }, "stage": { "type": "string", "enum": ["negotiation", "closed"] } });
     for (name, effects, properties) in [("search", "reads", list), ("update", "writes", deal)] {
         let tool = json!({
@@ -117,14 +120,16 @@ fn define(server: &Server) {
         { "when": { "user": "The plan was executed" }, "reply": done },
         { "reply": { "text": plan.to_string() } },
     ] });
-    let model = |script: &Value| json!({ "provider": "scripted", "model": "bench", "extraParams": { "script": script } });
+    let model =
+        |script: &Value| json!({ "provider": "scripted", "model": "bench", "extraParams": { "script": script } });
     let agent = json!({
         "refName": "plain", "systemPrompt": "You manage deals.", "llmConfig": model(&select),
         "toolRefs": ["search", "update"], "memoryConfig": { "persistConversation": false }
     });
     create(server, "ai/agents", &agent);
     let available = json!({ "availableTools": [{ "actionSlug": "search" }, { "actionSlug": "update" }] });
-    let sequence = json!({ "sequence": [{ "step": 1, "actionSlug": "search" }, { "step": 2, "actionSlug": "update" }] });
+    let sequence =
+        json!({ "sequence": [{ "step": 1, "actionSlug": "search" }, { "step": 2, "actionSlug": "update" }] });
     for (name, mode, script, allocation) in
         [("free", "agentic", &select, available), ("planned", "deterministic", &write_plan, sequence)]
     {

@@ -24,7 +24,7 @@ pub struct CompositeConfig {
     /// The rules that select an operation. Only for the mode `rule_based`.
     #[serde(default, deserialize_with = "objects", skip_serializing_if = "Vec::is_empty")]
     pub routing_rules: Vec<RoutingRule>,
-    /// The parameters of the composite tool by name, with the names that they have in the operations.
+    /// The parameters of the composite tool by name. Each lists the names that it has in the operations.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, UnifiedParameter>))]
     pub unified_schema: IndexMap<String, UnifiedParameter>,

@@ -47,7 +47,7 @@ async fn every_model_provider_plans_and_formats_a_deterministic_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_model_provider_selects_tools_of_an_agentic_tool() {
+async fn agentic_tool_calls_its_tools_with_the_models_of_every_provider() {
     with_model_mock(|server| async move {
         server.define_echo("google/search", json!({})).await;
         server.define_echo("firecrawl/scrape", json!({})).await;

@@ -42,8 +42,8 @@ async fn subscriber_is_notified_only_of_visible_changes(server: Server) {
     let wanted = json!({ "notifications": { "toolsListChanged": true } });
     let mut notifications = Stream::open(client.request("subscriptions/listen", wanted)).await;
     notifications.notification("notifications/subscriptions/acknowledged").await;
-    // Changes in other realms and changes of hidden tools cause no notification. The first notification therefore
-    // reports the last change.
+    // Changes in other realms and changes of hidden tools cause no notification. The first notification is
+    // therefore about `t_new`.
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     server.in_realm("other").define_echo("t_elsewhere", json!({})).await;
     server.define_echo("t_hidden", json!({ "availableAs": ["tool"] })).await;

@@ -135,7 +135,8 @@ fn show_head(out: &Output, execution: &ExecutionView) -> Result<(), Failure> {
         ExecutionStatus::Running => out.out.warn(format!("… {status}")),
         ExecutionStatus::Error | ExecutionStatus::Timeout => out.out.bad(format!("✗ {status}")),
     };
-    let cost = trace::bill(&trace::steps(execution), summary.total_tokens, summary.total_cost, summary.duration_ms);
+    let cost =
+        trace::usage_summary(&trace::steps(execution), summary.total_tokens, summary.total_cost, summary.duration_ms);
     out.line(format!("{}  {status}", sanitize_line(&summary.agentic_tool)))?;
     fields::print_labeled(
         out,

@@ -1,4 +1,4 @@
-//! The outcome of an invocation: the result or the error, the warnings and the bill.
+//! The outcome of an invocation: the result or the error, the warnings, and a summary of calls, tokens, cost and duration.
 
 use serde_json::Value;
 use toolwright_api::wire::{ExecutionStatus, ExecutionView, InvocationView, RunView, TraceStep};
@@ -83,7 +83,7 @@ impl Outcome {
         }
     }
 
-    /// Prints the result or the error, then the bill. With `verbose`, first prints the calls.
+    /// Prints the result or the error, then a summary of calls, tokens, cost and duration. With `verbose`, first prints the calls.
     pub(super) fn show(&self, cx: &Context, verbose: bool) -> Result<Exit, Failure> {
         let out = &cx.output;
         for warning in &self.warnings {
@@ -103,8 +103,8 @@ impl Outcome {
             Some(Err(None)) | None => {}
         }
         out.line("")?;
-        let bill = out.out.dim(trace::bill(&self.steps, self.tokens, self.cost, self.duration_ms));
-        out.line(format!("{}  {bill}", self.headline(cx)))?;
+        let summary = out.out.dim(trace::usage_summary(&self.steps, self.tokens, self.cost, self.duration_ms));
+        out.line(format!("{}  {summary}", self.headline(cx)))?;
         out.line(out.out.dim(format!("  {}", sanitize_line(&self.execution))))?;
         if self.result.is_none() {
             let (tool, execution) = (sanitize_line(&self.tool), sanitize_line(&self.execution));

@@ -51,7 +51,7 @@ pub(super) fn steps(execution: &ExecutionView) -> Vec<TraceStep> {
 }
 
 /// Formats the number of calls, the tokens, the cost and the duration of an execution.
-pub(super) fn bill(steps: &[TraceStep], tokens: u64, cost: f64, millis: u64) -> String {
+pub(super) fn usage_summary(steps: &[TraceStep], tokens: u64, cost: f64, millis: u64) -> String {
     let tools = steps.iter().filter(|step| step.action.is_some()).count();
     let counts = [(steps.len() - tools, "model call"), (tools, "tool call")];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
@@ -119,7 +119,10 @@ mod tests {
             "[4] Tool call: crm/update  456 ms  ✗",
         ];
         assert_eq!(lines(&steps, Paint::none()), expected);
-        assert_eq!(bill(&steps, 1_243, 0.002, 3_200), "2 model calls · 2 tool calls · 1,243 tokens · $0.0020 · 3.2 s");
-        assert_eq!(bill(&[], 0, 0.0, 4), "0 tokens · 4 ms");
+        assert_eq!(
+            usage_summary(&steps, 1_243, 0.002, 3_200),
+            "2 model calls · 2 tool calls · 1,243 tokens · $0.0020 · 3.2 s"
+        );
+        assert_eq!(usage_summary(&[], 0, 0.0, 4), "0 tokens · 4 ms");
     }
 }
