@@ -1216,7 +1216,7 @@ class CompositeConfig(TypedDict):
     """The rules that select an operation. Only for the mode `rule_based`."""
 
     unifiedSchema: NotRequired[dict[str, UnifiedParameter] | None]
-    """The parameters of the composite tool by name, with the names that they have in the operations."""
+    """The parameters of the composite tool by name. Each lists the names that it has in the operations."""
 
 
 class CompositeInvocationView(TypedDict):
@@ -1368,7 +1368,7 @@ class CompositeToolView(TypedDict):
     """The description for agents, if the author wrote one."""
 
     unifiedSchema: dict[str, UnifiedParameter]
-    """The parameters by name, with the names that they have in the operations."""
+    """The parameters by name. Each lists the names that it has in the operations."""
 
     updatedAt: str
     """When the tool was written last."""

@@ -162,6 +162,10 @@ fn push_filters(sql: &mut Sql, query: &RunQuery) {
     }
     if let Some(kind) = query.kind {
         sql.push(" AND r.kind = ").text(kind.as_str());
+        // The condition of the partial index. The databases do not derive it from a bound value.
+        if kind != RunKind::Tool {
+            sql.push(" AND r.kind <> 'tool'");
+        }
     }
     if let Some(trial) = query.trial {
         sql.push(" AND r.trial_kind = ").text(trial.as_str());
@@ -192,6 +196,9 @@ fn push_filters(sql: &mut Sql, query: &RunQuery) {
     }
     if !query.status.is_empty() {
         sql.push(")");
+        if !query.status.contains(&RunStatus::Completed) {
+            sql.push(" AND r.status <> 'COMPLETED'");
+        }
     }
 }
 

@@ -38,7 +38,7 @@ pub struct CompositeToolView {
     pub operations: Vec<CompositeOperation>,
     /// The rules that select an operation.
     pub routing_rules: Vec<RoutingRule>,
-    /// The parameters by name, with the names that they have in the operations.
+    /// The parameters by name. Each lists the names that it has in the operations.
     #[schema(value_type = std::collections::BTreeMap<String, UnifiedParameter>)]
     pub unified_schema: Map<String, Value>,
     /// The JSON Schema of the input: the author's, or one that follows from `unifiedSchema`.
