@@ -1,4 +1,5 @@
-//! Parses every type that arrives as JSON, serializes it again, and checks canonical JSON.
+//! Parses arbitrary text as names, ids, definitions and envelopes. A serialized tool or agent must parse to the same
+//! definition, and canonical JSON must stay the same when it is parsed and written again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

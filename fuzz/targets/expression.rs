@@ -1,4 +1,4 @@
-//! Parses expressions and evaluates them. Both must end with a value or an error.
+//! Parses and evaluates expressions. Both must end with a value or an error and must not panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Parses gram texts, prints, formats, checks, queries and rewrites them, and reads them as definitions.
+//! Parses gram texts, prints, formats, checks, queries and rewrites them, and reads the definitions in them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -43,7 +43,8 @@ fn assert_prints_and_parses_alike(pattern: &Pattern) {
     assert!(diff(pattern, &again).is_empty());
 }
 
-/// Runs the text as a query on itself and its reference relations, and rewrites it.
+/// Runs the text as a query on itself and on the relations that stand for its references. Also rewrites the text, with
+/// itself as the rewrite and with two fixed rewrites.
 fn query_and_rewrite(text: &str, pattern: &Pattern) {
     let linked = reference_relations([pattern]);
     let graph = Graph::from_patterns(linked.iter().chain([pattern]));
@@ -59,7 +60,7 @@ fn query_and_rewrite(text: &str, pattern: &Pattern) {
     }
 }
 
-/// Checks that a rewritten text is gram and differs only if something changed.
+/// Checks that the rewritten text is valid gram, and that it differs from `text` exactly if an item was changed.
 fn assert_rewrite_is_gram(rewrite: &Rewrite, text: &str) {
     let Ok(results) = rewrite.apply(&[text], &[]) else { return };
     for rewritten in results {
@@ -68,7 +69,7 @@ fn assert_rewrite_is_gram(rewrite: &Rewrite, text: &str) {
     }
 }
 
-/// Checks that the definitions of the text are unchanged after they are written and read again.
+/// Checks that the definitions in the text are unchanged after they are written as gram and read again.
 fn assert_definitions_round_trip(pattern: &Pattern) {
     for parsed in read_all(std::slice::from_ref(pattern)).unwrap_or_default() {
         match parsed.definition {

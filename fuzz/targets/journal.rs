@@ -1,4 +1,5 @@
-//! Restores saved runs and replays entries, intact or damaged.
+//! Restores arbitrary text as a saved run, and replays it as journal entries. Neither may panic, and a restored run
+//! must also be restorable after it is saved again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -46,7 +46,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     Fixture { runtime, body, models, request: request.expect("a request") }
 });
 
-/// Answers each request with the current bytes.
+/// Answers each request with the bytes that `body` currently contains.
 async fn serve(listener: TcpListener, body: Arc<Mutex<Vec<u8>>>) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let body = Arc::clone(&body);

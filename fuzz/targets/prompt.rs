@@ -1,4 +1,4 @@
-//! Compiles and renders prompts with `{{variables}}`. Values must not be interpreted as templates.
+//! Compiles and renders prompts with `{{variables}}`. The values of variables must not be interpreted as templates.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Parses and prints queries, evaluates them on documents and compiles them to SQL. Does the same with sorts and cursors.
+//! Parses and prints queries, evaluates them on documents and compiles them to SQL. Does the same with sort orders and
+//! cursors.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -35,7 +36,7 @@ fn documents() -> [Value; 3] {
     ]
 }
 
-/// Evaluates a query on the documents and checks that no text of the query becomes part of the SQL statement.
+/// Evaluates a query on the documents. Also checks that no text of the query becomes part of the SQL statement.
 fn evaluate_and_compile(query: &Query, documents: &[Value]) {
     let variables = Map::from_iter([("a".to_owned(), json!("b")), ("b".to_owned(), json!([1, "x"]))]);
     let context = BindContext::new(&variables);

@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use toolwright_authz::SecurityUri;
 
 fuzz_target!(|path: &str| {
-    // Other prefixes are rejected early, so the target adds the prefix itself.
+    // Texts with another prefix are rejected early, so the target adds the prefix itself.
     let _ = path.parse::<SecurityUri>();
     let Ok(uri) = format!("ai://{path}").parse::<SecurityUri>() else { return };
     let written = uri.to_string();

@@ -1,8 +1,8 @@
 //! Compares two libraries of an agent on the same messages or recorded runs. It also reports on the libraries of live
 //! traffic splits and shadow runs.
 //!
-//! A trial has no record of its own: it consists of the runs that name its id. Its report is computed from the journals
-//! of these runs. An *arm* of a trial is one of the compared libraries with its runs.
+//! A trial is not stored by itself: it consists of the runs that contain the id of the trial. Its report is computed
+//! from the journals of these runs. An *arm* of a trial is one of the compared libraries with its runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,7 +79,7 @@ pub enum CompareError {
     /// The message at this index is empty.
     #[error("the message must not be empty")]
     EmptyMessage(usize),
-    /// A run cannot be replayed.
+    /// A recorded run cannot be replayed.
     #[error("{source}")]
     Run {
         /// The index of the run.
@@ -88,7 +88,7 @@ pub enum CompareError {
         #[source]
         source: TrialError,
     },
-    /// A run belongs to another agent.
+    /// A recorded run is a run of another agent.
     #[error("the run belongs to agent `{agent}`")]
     OtherAgent {
         /// The index of the run.
@@ -118,9 +118,9 @@ pub struct ComparisonReport {
 
 /// A report on the libraries of an agent's live splits and shadow runs.
 pub struct LiveTrialReport {
-    /// One report for each library that a live split uses: the runs with it, compared with the runs without a library.
+    /// One report for each library of a live split: the runs that used the library, compared with runs that used none.
     pub split: Vec<Report>,
-    /// One report for each library that shadow runs use: these shadow runs, compared with their original runs.
+    /// One report for each library of a shadow split: the shadow runs, compared with their original runs.
     pub shadow: Vec<Report>,
 }
 
@@ -256,8 +256,8 @@ impl Agents {
         }))
     }
 
-    /// Compares runs of an agent. Only runs that started at or after `since` are included. Runs that use a library of
-    /// the traffic split are compared with runs that use none. Shadow runs are compared with their original runs.
+    /// Compares runs of an agent. Only runs that started at or after `since` are included. Runs that used a library of
+    /// the traffic split are compared with runs that used none. Shadow runs are compared with their original runs.
     pub async fn live_report(
         &self,
         session: &Session,
@@ -270,7 +270,7 @@ impl Agents {
         let query = |kind| RunQuery { trial: Some(kind), subject: Some(name.clone()), since, ..page() };
         let mut arms: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
         for snapshot in self.list_snapshots(session, query(TrialKind::Split)).await? {
-            // A fork is excluded, because its first entry contains a copy of the trial of the original run.
+            // A fork is excluded: its first entry is a copy, so it names the arm of the original run.
             if let (Some(trial), None, Some(_)) =
                 (&snapshot.start.trial, snapshot.start.forked_from, snapshot.run.ending())
             {
@@ -312,8 +312,8 @@ impl Agents {
         Ok(reports.collect())
     }
 
-    /// Returns the runs that match a query, latest first. Stops reading pages after twice [`MAX_RUNS`] runs, which is
-    /// the size of the largest trial.
+    /// Returns the runs that match a query, latest first. Stops reading pages once there are twice [`MAX_RUNS`] runs,
+    /// which is the size of the largest trial.
     async fn list_snapshots(
         &self,
         session: &Session,

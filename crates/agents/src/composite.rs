@@ -19,14 +19,14 @@ use super::spec::{RunDraft, RunOrigin};
 /// The reason code of an operation that is itself a composite tool.
 const NESTED_COMPOSITE: &str = "nested_composite";
 
-/// The call that a call to a composite tool becomes.
+/// The call to an operation's tool that results from routing a call to a composite tool.
 #[derive(Debug, Clone)]
 pub struct RoutedCall {
     /// The slug of the operation.
     pub operation: String,
     /// The tool of the operation.
     pub tool: Arc<CompiledTool>,
-    /// The reference of the operation to its tool.
+    /// The reference to the tool in the definition of the composite tool.
     pub reference: ToolReference,
     /// The input of the tool.
     pub input: Value,
@@ -43,7 +43,7 @@ impl Agents {
     ) -> Result<Box<RunDraft>, ToolFailure> {
         let composite = attempt.tool;
         let routed = self.route_composite(&origin.realm, composite, attempt.input.clone()).await;
-        // A retry cannot help.
+        // A retry would fail in the same way.
         let routed = routed.map_err(|error| ToolFailure { retryable: false, ..ToolFailure::from(error) })?;
         let RoutedCall { operation, tool, reference: ToolReference { version, .. }, input, warnings } = routed;
         let name = tool.definition.ref_name.to_string();
@@ -59,8 +59,8 @@ impl Agents {
         Ok(Box::new(RunDraft { origin, executor, start, at: self.0.runs.now(), message: String::new() }))
     }
 
-    /// Selects the operation for an input of a composite tool and maps the parameters, without a call. The input has its
-    /// defaults and matches the schema of the tool.
+    /// Selects the operation for an input of a composite tool and maps the parameters. Makes no call. The caller has
+    /// applied the defaults of the input and validated it against the schema of the composite tool.
     pub async fn route_composite(
         &self,
         realm: &RealmScope,
@@ -106,8 +106,8 @@ impl Agents {
         Ok(Arc::clone(tool))
     }
 
-    /// Returns the highest price of a call in US dollars: that of the tool, and for a composite tool also that of its most
-    /// expensive operation. Returns `None` if a price depends on the response.
+    /// Returns the highest price of one call in US dollars. For a composite tool, this is its own price plus the price
+    /// of its most expensive operation. Returns `None` if a price depends on the response.
     pub(super) async fn highest_price_usd(
         &self,
         realm: &RealmScope,
@@ -123,7 +123,8 @@ impl Agents {
         Ok(tool.highest_cost_usd().zip(highest).map(|(own, operation)| own + operation))
     }
 
-    /// The first entry of a run that makes the call of an operation, with the rules and the budget of its parent.
+    /// Returns the first entry of the run that calls the tool of the operation. The policy and the budget of the parent
+    /// run also limit this run.
     fn composite_start(&self, composite: &CompiledTool, origin: &RunOrigin, call: PredefinedCall) -> RunStart {
         let session = Session {
             hops: origin.hops,
@@ -157,8 +158,8 @@ impl Agents {
         }
     }
 
-    /// The limits of the run: its parent's budget. The call of the operation is not chosen by a model, so it does not
-    /// count as a tool call.
+    /// Returns the limits of the run, which include the budget of the parent run. The call to the operation's tool does
+    /// not count as a tool call, because no model chose it.
     fn composite_limits(&self, composite: &CompiledTool, origin: &RunOrigin, limits: Limits) -> Limits {
         let platform = self.0.settings.platform;
         let timeout = Limits { timeout_ms: composite.definition.timeout_ms, ..limits };
@@ -181,7 +182,7 @@ fn denied(reason: &str, message: String) -> ToolError {
     ToolError::new(ErrorCode::PolicyDenied, message).reason(reason)
 }
 
-/// Returns the result of the operation as the result of the call.
+/// Returns the result of the call to the composite tool: the result of the operation.
 pub(super) fn outcome(attempt: &Attempt<'_>, snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
     let (run, start) = (&snapshot.run, &snapshot.start);
     let operation = start.composite.as_ref().map(|call| call.operation.clone());
@@ -223,7 +224,7 @@ pub(super) fn outcome(attempt: &Attempt<'_>, snapshot: &RunSnapshot) -> Result<B
     }
 }
 
-/// The warnings of the run and of its call.
+/// Returns the warnings of the run and of its call.
 fn warnings(snapshot: &RunSnapshot, envelope: &ToolEnvelope) -> Vec<String> {
     let own = snapshot.start.warnings.iter().chain(snapshot.run.warnings());
     let mut warnings: Vec<String> = own.chain(&envelope.metadata.warnings).cloned().collect();

@@ -45,14 +45,14 @@ pub enum ConversationError {
     Unavailable(#[from] Unavailable),
 }
 
-/// A turn with the results of the calls that it requested.
+/// A turn, and the results of the calls that it requested.
 #[derive(Debug)]
 pub struct TurnWithCalls {
     /// The turn.
     pub turn: Turn,
     /// The calls, in the order in which the model requested them.
     pub tool_calls: Vec<ToolCallEntry>,
-    /// For a tool result: the id that the model gave the call, and the tool.
+    /// For a tool result: the id that the model gave the call, and the name of the tool.
     pub result_of: Option<(String, String)>,
     /// For a tool result: the id of the call. The turn that requested the call lists it under the same id.
     pub call_id: Option<CallId>,
@@ -226,8 +226,8 @@ fn call_without_envelope(call: &TurnCall, result: Option<&(String, bool)>) -> To
             entry.invocation.error_message = Some(content.clone());
         }
         Some((content, false)) => {
-            // Normally, the text is the output as JSON. If the output was truncated or a note was added, the text is
-            // not valid JSON and becomes a string.
+            // Normally, the text is the output as JSON. A text that is not valid JSON, because it was truncated or
+            // contains a note, becomes a string.
             let output = serde_json::from_str(content).unwrap_or_else(|_| Value::String(content.clone()));
             entry.invocation.status = Some(InvocationStatus::Success);
             entry.call.was_executed = true;

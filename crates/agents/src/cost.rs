@@ -222,13 +222,13 @@ fn call_cost(info: &ModelInfo, output_tokens: u64) -> Option<f64> {
     Some(thousands(context - output) * price.input + thousands(output) * price.output.max(price.input))
 }
 
-/// The highest cost of one run, and the amount by which the run can exceed a limit. A limit is checked before a call,
-/// so the last calls can exceed it.
+/// The highest cost of one run, and how far the run can exceed a limit. A limit is checked before a call, so the calls
+/// that are already running can exceed it.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
     /// The highest cost of the run.
     worst_usd: Option<f64>,
-    /// The highest amount by which the run can exceed a limit on cost.
+    /// The highest amount by which the run can exceed a limit on cost, in US dollars.
     excess_usd: Option<f64>,
     /// The highest number of tokens by which the run can exceed a limit on tokens.
     excess_tokens: Option<u64>,
@@ -263,8 +263,8 @@ fn estimate(own: &AgentFacts, facts: &Facts) -> CostEstimate {
     }
 }
 
-/// Returns the bound of each delegate of `agent`. `depth` is the delegation depth of `agent` itself. `None` means that
-/// the delegate cannot run.
+/// Returns the bound of each delegate of `agent`, or `None` for a delegate that cannot run. `depth` is the delegation
+/// depth of `agent`.
 fn delegate_bounds(
     agent: &AgentFacts,
     facts: &Facts,
@@ -354,13 +354,13 @@ fn token_usd(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Option<f64> {
     Some(own.max(highest(delegates, |bound| bound.token_usd)?))
 }
 
-/// The highest cost of one call to a tool or a delegate.
+/// The highest cost of one call to a tool or a delegate. `of` selects the cost in the bound of a delegate.
 fn worst_tool_call(agent: &AgentFacts, delegates: &[Option<Bound>], of: impl Fn(&Bound) -> Option<f64>) -> Option<f64> {
     Some(agent.tool_price.usd()?.max(highest(delegates, of)?))
 }
 
-/// The highest cost that a run can add after the last check of a limit: the cost of one model call, or of all calls to
-/// tools and delegates that run at the same time.
+/// The highest cost of the calls that run after the last check of a limit: of one model call, or of all calls to tools
+/// and delegates that run at the same time.
 fn excess(
     call: Option<f64>,
     delegates: &[Option<Bound>],
@@ -377,13 +377,14 @@ fn excess_tokens(agent: &AgentFacts, delegates: &[Option<Bound>]) -> Option<u64>
     Some(own.max(u64::from(agent.parallel_calls).saturating_mul(delegated)))
 }
 
-/// The highest value among the delegates: 0 if there are no delegates, and `None` if one of the values is not known.
+/// The highest value among the bounds of the delegates: 0 without delegates, and `None` if one of the values is not
+/// known.
 fn highest(delegates: &[Option<Bound>], of: impl Fn(&Bound) -> Option<f64>) -> Option<f64> {
     delegates.iter().flatten().map(of).try_fold(0.0, |most: f64, one| Some(most.max(one?)))
 }
 
-/// Whether all prices are known. During a run, the calls to a model without a price count as free, so a limit on cost
-/// does not stop the run.
+/// Whether all prices are known. During a run, calls to a model without a price count as free, so a limit on cost does
+/// not stop the run.
 fn prices_known(agent: &AgentFacts, delegates: &[Option<Bound>]) -> bool {
     token_usd(agent, delegates).is_some()
 }
@@ -463,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn worst_case_cost_is_the_lowest_of_the_costs_that_the_limits_allow() {
+    fn worst_case_cost_of_a_run_is_the_lowest_bound_among_its_limits() {
         let none = Facts::new();
         assert_eq!(worst(&agent(), &none), (Some(0.3), Some("maxIterations")));
         let limited = AgentFacts { max_cost_usd: Some(0.1), ..agent() };
@@ -492,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_of_tools_are_part_of_the_worst_case() {
+    fn worst_case_cost_of_a_run_includes_the_prices_of_its_tools() {
         let none = Facts::new();
         let priced = AgentFacts { tool_price: ToolPriceBound::PerCall(0.1), ..agent() };
         assert_eq!(worst(&priced, &none), (Some(0.8), Some("maxIterations")), "10 × 0.03 + 5 × 0.1");
@@ -504,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn delegates_add_their_worst_case_for_each_tool_call() {
+    fn worst_case_cost_of_a_run_includes_the_worst_case_cost_of_its_delegate_for_each_tool_call() {
         let parent = AgentFacts { delegates: vec!["child".into()], ..agent() };
         let child = AgentFacts { iterations: 2, ..agent() };
         let facts = Facts::from([("child".to_owned(), Some(child))]);
@@ -517,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_delegate_to_each_other_have_a_worst_case() {
+    fn agent_that_delegates_to_itself_has_a_finite_worst_case_cost() {
         let looped = AgentFacts { delegates: vec!["a".into()], tool_calls: 1, ..agent() };
         let facts = Facts::from([("a".to_owned(), Some(looped.clone()))]);
         assert_eq!(worst(&looped, &facts).0, Some(1.8), "six levels of 0.3");

@@ -20,15 +20,15 @@ use toolwright_runs::{RunMeta, RunSnapshot};
 /// The maximum depth of child runs.
 pub(super) const MAX_DELEGATION_DEPTH: u8 = 5;
 
-/// The backend of tools of type AGENT, AGENTIC and COMPOSITE. [`DelegateBackend::bind`] connects it to [`Agents`] after both are created,
-/// because of a cycle: `Agents` needs the executor, and the executor needs this backend.
+/// The backend of tools of type AGENT, AGENTIC and COMPOSITE. [`DelegateBackend::bind`] connects it to [`Agents`] after
+/// both are created, because of a cycle: `Agents` needs the executor, and the executor needs this backend.
 #[derive(Default)]
 pub struct DelegateBackend {
     agents: OnceLock<Weak<Inner>>,
 }
 
 impl DelegateBackend {
-    /// Connects the backend to the agents. Later calls have no effect.
+    /// Connects the backend to the agents. Only the first call of this function has an effect.
     pub fn bind(&self, agents: &Agents) {
         let _ = self.agents.set(agents.downgrade());
     }
@@ -88,7 +88,7 @@ impl DelegateBackend {
             };
         }
         // The child run is suspended. The message to `pause` makes the executor drop this future. The parent run
-        // repeats the call when the child run has ended.
+        // repeats the call after the child run has ended.
         let Some(pause) = &cx.resources.pause else {
             let message = format!("run `{run}` waits, but the call was made by another tool, which cannot wait");
             return Err(denied("waiting", message));
@@ -99,8 +99,8 @@ impl DelegateBackend {
 }
 
 impl Agents {
-    /// Drafts the run of an agent that another run calls. The call has the permissions of the calling run, like a call
-    /// to any other tool.
+    /// Drafts the run of an agent that another run calls. The principal of the calling run needs the permission to run
+    /// the agent. The child run acts as that principal, or as the agent's `principalRef`.
     async fn draft_delegate(
         &self,
         attempt: &Attempt<'_>,

@@ -51,7 +51,7 @@ pub enum StartError {
         /// The requested realm.
         realm: String,
     },
-    /// The tools of an agentic tool cannot be used.
+    /// The tools that an agentic tool needs cannot be used.
     #[error("no tools are available: {0}")]
     NoTools(String),
     /// The input of an agentic tool does not match its schema.

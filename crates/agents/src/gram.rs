@@ -46,7 +46,7 @@ pub enum ExecutionModel {
     Hybrid,
 }
 
-/// A pattern that defines an agent. It includes the tools from the same gram text that the agent refers to.
+/// A pattern that defines an agent. It includes those tools of the same gram text that the agent refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPattern(Pattern);
 

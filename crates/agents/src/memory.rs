@@ -1,7 +1,7 @@
 //! Selects the turns of a conversation that are sent to the model of an agent.
 //!
-//! The first selected turn is always a user's message. So the model never gets a tool result without the call that it
-//! belongs to.
+//! The first selected turn is always a user's message. So the model never gets a tool result without the call that
+//! produced it.
 
 use serde_json::Value;
 use toolwright_models::estimate_tokens;

@@ -10,7 +10,7 @@ use toolwright_catalog::Session;
 use toolwright_catalog::Unavailable;
 use toolwright_runs::RunSnapshot;
 
-/// The number of earlier runs that are searched for a successful output.
+/// The maximum number of earlier runs that are searched for a successful output.
 const EARLIER_RUNS: u32 = 50;
 
 /// The value of each pin by name, in the order of the agent's definition.

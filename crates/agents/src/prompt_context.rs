@@ -1,5 +1,5 @@
-//! The data that the server adds to prompts: the task, the tools and their schemas, and reference data. The first journal
-//! entry of a run contains the rendered prompt, so a recovery or a replay does not read the data again.
+//! The data that the server adds to prompts: the task, the tools and their schemas, and reference data. The first
+//! journal entry of a run contains the rendered prompt, so a recovery or a replay does not read the data again.
 //!
 //! All of this data is fenced: tags mark where the data begins and ends, and a note tells the model not to follow
 //! instructions in the data.
@@ -36,7 +36,7 @@ pub(super) struct PromptContext {
     pub variables: Map<String, Value>,
     /// Text that is appended to the prompt: configured data that the prompt does not mention.
     pub appended: String,
-    /// Says which data was cut.
+    /// Warnings about data that was cut.
     pub warnings: Vec<String>,
 }
 
@@ -46,13 +46,13 @@ pub(super) struct PromptRequest<'a> {
     pub tools: &'a Toolset,
     pub realm: &'a RealmScope,
     pub message: &'a str,
-    /// The variables that the caller sent. They take precedence over variables of the server with the same names.
+    /// The variables that the caller sent. They take precedence over the server's variables with the same names.
     pub context: Map<String, Value>,
 }
 
 /// A piece of data for the prompt.
 struct Block {
-    /// The path of the variable, such as `reference_data.users`.
+    /// The path of the variable whose value is this block, such as `reference_data.users`.
     path: String,
     /// A heading, if the block is appended to the prompt.
     heading: Option<&'static str>,
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_longest_blocks_are_cut_to_fit_the_budget() {
+    fn only_the_longest_blocks_of_prompt_data_are_cut_to_fit_the_token_budget() {
         let block =
             |path: &str, lines: usize| Block { path: path.into(), heading: None, text: "one line\n".repeat(lines) };
         let mut blocks = [block("short", 10), block("long", 4000)];
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn dotted_paths_become_nested_variables() {
+    fn dotted_paths_become_nested_prompt_variables() {
         let mut variables = Map::new();
         insert(&mut variables, "reference_data.users", "u".into());
         insert(&mut variables, "reference_data.stages", "s".into());

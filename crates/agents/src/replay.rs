@@ -98,7 +98,7 @@ pub enum TrialError {
 pub(super) struct RecordedRun {
     pub run: RunId,
     pub entries: Vec<Entry>,
-    /// Whether the journal comes from a bundle that does not match a run of this server.
+    /// Whether the journal comes from a bundle that was not exported from a run of this server.
     pub foreign: bool,
 }
 

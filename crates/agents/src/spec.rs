@@ -77,12 +77,12 @@ impl RunOrigin {
     }
 }
 
-/// The run that delegated to a child run.
+/// The run whose call starts a child run.
 pub(crate) struct ParentRun {
     pub start: Arc<RunStart>,
     /// The call that starts the child run.
     pub call: CallId,
-    /// The part of the parent's budget that the child may use.
+    /// The part of the parent run's budget that the child run may use.
     pub allowance: Option<Allowance>,
 }
 
@@ -230,7 +230,7 @@ impl Agents {
         spec
     }
 
-    /// Returns the policy of a run. The caller adds the names of the tools.
+    /// Returns the policy of a run. The caller must fill `enabled_tools`.
     pub(super) fn policy(&self, agent: &CompiledAgent, origin: &RunOrigin) -> Policy {
         let definition = &agent.document.body;
         let mut policy = Policy {

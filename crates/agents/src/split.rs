@@ -1,8 +1,8 @@
-//! Applies the traffic split of an agent. In a live split, a share of the agent's runs uses another library. In a
-//! shadow split, a share of the runs gets a shadow run that uses the other library.
+//! Applies the traffic split of an agent, which names a library and a share of the agent's runs. In a live split, the
+//! runs in the share use the library. In a shadow split, each run in the share gets a shadow run that uses the library.
 //!
-//! The hash of the run id decides whether a run belongs to the share, so the selection needs no state. The first entry
-//! of a run records the decision, so the decision never changes.
+//! The hash of the run id decides whether a run is in the share, so the selection needs no state. The first entry of a
+//! run records the decision, so the decision never changes.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Agents {
     ) {
         let Some(TrafficSplit { library, share, mode: SplitMode::Live }) = &agent.document.body.split else { return };
         if origin.parent.as_ref().is_some_and(|parent| parent.start.spec.policy.capture_writes) {
-            // The parent run captures its writes, so it already belongs to a trial. Its child runs are not split.
+            // A parent run that captures its writes is already part of a trial. Its child runs are not split again.
             return;
         }
         let mut arm = Trial::DEFAULT_ARM;
@@ -116,7 +116,7 @@ pub(super) struct ShadowRun {
     origin: RunOrigin,
 }
 
-/// Returns whether a run belongs to a share of all runs. The share is a number between 0 and 1.
+/// Returns whether a run is in the share that a split selects. `share` is between 0 and 1.
 fn in_share(run: RunId, share: f64) -> bool {
     let digest = toolwright_types::json::digest(&serde_json::json!([run.to_string(), "split"]));
     // 48 bits of the hash, as a fraction between 0 and 1.

@@ -57,7 +57,7 @@ pub struct StartedRun {
     pub handle: Arc<RunHandle>,
 }
 
-/// Why a drafted run could not be started.
+/// Why a drafted run could not be launched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
     /// The first entry could not be written.

@@ -64,7 +64,7 @@ pub struct IrreversibleCall {
 /// Why a run cannot be undone. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
-    /// The run or one of its child runs cannot be read or has not ended.
+    /// The run, or one of its child runs, cannot be read or has not ended.
     #[error(transparent)]
     Run(#[from] CommandError),
     /// The run that calls the compensating tools cannot be started.
@@ -211,7 +211,7 @@ impl Agents {
         let mut compensated = compensated.clone();
         let runs: HashSet<RunId> = writes.calls.iter().map(|write| write.start.spec.run).collect();
         for made_by in runs {
-            // The stored effects also show the calls that were undone one by one, or by an undo of their child run.
+            // The stored effects also show calls that were undone one by one, or by the undo of a child run.
             let undone = self.0.runs.undone_calls(session, made_by).await?;
             compensated.extend(undone.into_iter().map(|call_id| (made_by.to_string(), call_id.to_string())));
         }
@@ -232,8 +232,7 @@ impl Agents {
         undo: &mut UndoPreview,
     ) -> Result<(), UndoError> {
         let (run, call_id) = (start.spec.run, envelope.call_id.clone());
-        // If the run used a library that replaced the tool, the compensating tool of the implementation in the library
-        // is used.
+        // If a library replaced the tool in this run, the compensating tool is the one of the implementation.
         let bound = start.bindings.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&envelope.name));
         let bound = bound.and_then(|(_, implementation)| VersionedRef::parse(implementation));
         let name = bound.as_ref().map_or(envelope.name.as_str(), |bound| bound.name);
@@ -307,7 +306,7 @@ impl Agents {
 }
 
 impl UndoPreview {
-    /// Keeps only one call.
+    /// Keeps only the call with this id.
     fn only(self, run: RunId, call_id: &CallId) -> Self {
         let planned = self.compensations.into_iter().zip(self.calls);
         let (compensations, calls) = planned.filter(|(call, _)| call.run == run && call.call_id == *call_id).unzip();
@@ -322,7 +321,7 @@ fn plans(undo: &RunStart, run: RunId, call_id: &CallId) -> bool {
     undo.spec.predefined_calls.iter().any(|call| named_call(&call.input) == wanted)
 }
 
-/// The calls that remain to be undone after the earlier attempts.
+/// What is left to undo after the earlier attempts to undo a run.
 struct UndoState {
     undo: UndoPreview,
     /// The id of the run for the next attempt.
@@ -331,8 +330,8 @@ struct UndoState {
     active: Option<RunId>,
 }
 
-/// Derives the id of the run for an attempt. The id is the same for a repeated request, so the request does not start a
-/// second run.
+/// Derives the id of the run that makes this attempt to undo `run`. A repeated request derives the same id, so it does
+/// not start a second run.
 fn undo_run_id(run: RunId, attempt: u32) -> RunId {
     let digest = toolwright_types::json::digest(&json!([run, "undo", attempt]));
     RunId::from_bits(digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))

@@ -32,8 +32,8 @@ pub(super) struct Writes {
 }
 
 impl Agents {
-    /// Adds the writes of a run and of its child runs. Calls that ended with one of the first `skipped` entries of the
-    /// run are left out. The future is boxed because the function is recursive.
+    /// Adds the writes of a run and of its child runs, except for calls that ended with one of the first `skipped`
+    /// entries of the run. The future is boxed because the function is recursive.
     pub(super) fn collect_writes<'a>(
         &'a self,
         session: &'a Session,

@@ -55,7 +55,7 @@ pub(crate) trait Collection: Definition + Viewable + ToSchema {
         async { Ok(None) }
     }
 
-    /// Finds a built-in definition. The default implementation finds none.
+    /// Finds a built-in definition by its name. The default implementation finds none.
     fn built_in(
         _engine: &AppState,
         _session: &Session,
@@ -74,14 +74,14 @@ pub(crate) trait Collection: Definition + Viewable + ToSchema {
 /// A number of items.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CountView {
-    /// The number.
+    /// The number of items.
     pub count: u64,
 }
 
 /// The response to a deletion of a definition that other definitions use.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct DeletionView {
-    /// Which definitions use the deleted one.
+    /// Warnings that name the definitions that used the deleted definition.
     pub warnings: Vec<String>,
 }
 

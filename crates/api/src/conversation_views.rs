@@ -37,7 +37,7 @@ pub struct ConversationView {
     /// When the conversation was changed last.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// The turns; only if a single conversation is requested.
+    /// The turns. Present only in the response to a `GET` of one conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<Vec<TurnView>>,
 }
@@ -78,7 +78,7 @@ pub struct TurnView {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCallEntry>,
     /// If the turn is the result of a call: the id of the call. The turn that requested the call has an entry with the
-    /// same `callId` in `toolCalls`. Absent in turns of earlier releases.
+    /// same `callId` in `toolCalls`. Absent in turns that an earlier release stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
     /// If the turn is the result of a call: the id that the model gave the call. Models may use an id twice; use
@@ -92,7 +92,7 @@ pub struct TurnView {
     pub tokens_used: u64,
     /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// The run of the turn.
+    /// The run that produced the turn.
     pub run_id: Option<String>,
     /// When the turn was added.
     #[schema(value_type = String, format = DateTime)]

@@ -33,13 +33,13 @@ pub struct JournalEntryView {
     /// The tokens of the model call, or of the child run that the tool call started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The call that the entry concerns.
+    /// The call that the entry refers to. Absent if the entry refers to no single call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
     /// The tool of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_ref: Option<String>,
-    /// Whether the run can be forked at this entry, with the current definitions and without other changes.
+    /// Whether the run can be forked at this entry if the fork uses the current definitions and changes nothing else.
     pub can_fork: bool,
     /// Why the run cannot be forked at this entry.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub struct RunStateView {
     /// The reason for the status, as a stable identifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The number of all messages in the conversation with the model.
+    /// The number of messages in the conversation with the model, including those that are not returned.
     pub message_count: u64,
     /// The index of the first of the returned messages, from 0. If it is not 0, a request with `beforeMessage` returns
     /// earlier messages.
@@ -103,7 +103,7 @@ pub struct RunStateView {
     pub budget: BudgetView,
     /// The calls that have not ended.
     pub open_calls: Vec<OpenCallView>,
-    /// Whether the run can be forked at this entry, with the current definitions and without other changes.
+    /// Whether the run can be forked at this entry if the fork uses the current definitions and changes nothing else.
     pub can_fork: bool,
     /// Why the run cannot be forked at this entry.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -282,7 +282,8 @@ pub struct OpenCallView {
     pub version: String,
     /// The arguments.
     pub input: Value,
-    /// `queued`, `running`, `verifying`, `child_run`, `approval`, `preparing` or `client`.
+    /// What the call does or waits for: `queued`, `running`, `verifying`, `child_run`, `approval`, `preparing` or
+    /// `client`.
     pub state: String,
     /// The child run that the call waits for.
     #[serde(skip_serializing_if = "Option::is_none")]

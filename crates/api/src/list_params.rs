@@ -60,7 +60,8 @@ pub(crate) fn from_query_params(mut parameters: BTreeMap<String, String>) -> Res
     Ok(DefinitionQuery { source, apply_set, matching, ..query })
 }
 
-/// Returns the filters in query parameters. The values `true` and `false` are booleans, and all others are strings.
+/// Converts query parameters to filters. The values `true` and `false` become booleans, and all other values remain
+/// strings.
 pub(crate) fn query_param_filters(parameters: BTreeMap<String, String>) -> Vec<FieldEquals> {
     let fields = parameters.into_iter().map(|(field, text)| {
         // Both `tag=x` and `tags=x` are accepted.

@@ -1,4 +1,4 @@
-//! A layer that adds the request id and the correlation id that a request lacks, logs one line per request, and
+//! A layer that adds a request id and a correlation id to each request that has none, logs one line per request, and
 //! converts panics of handlers to responses.
 //!
 //! Both ids are in the response. All log lines of the request contain the request id. The log line about the request
@@ -106,7 +106,7 @@ fn header_value(id: &CorrelationId) -> HeaderValue {
     HeaderValue::from_str(id.as_str()).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The fields of the log line.
+/// The fields of the log line about a request.
 struct RequestLog {
     id: CorrelationId,
     correlation: CorrelationId,

@@ -30,7 +30,7 @@ const MAX_CHANGES: usize = 1_000;
 pub struct RevisionView {
     /// The number of the revision, from 1.
     pub revision: i64,
-    /// The version that the revision belongs to, for kinds with versions.
+    /// The version of the definition. Absent for kinds without versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// SHA-256 of the canonical definition. Equal definitions have equal hashes.

@@ -20,8 +20,8 @@ use toolwright_types::{RunId, RunStatus, SideEffects, Timestamp, TrialKind, Usag
 pub struct AgentResponseView {
     /// The id of the run.
     pub run_id: String,
-    /// The correlation id: from the header `X-Correlation-Id` of the request that started the run, otherwise the id of
-    /// that request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
+    /// The correlation id: the header `X-Correlation-Id` of the request that started the run. Default: the id of that
+    /// request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
     #[serde(default)]
     pub correlation_id: String,
     /// The conversation, if the agent keeps one.
@@ -32,7 +32,7 @@ pub struct AgentResponseView {
     /// The answer, the calls and the status.
     #[serde(flatten)]
     pub response: AgentResponse,
-    /// Why the run ended, for a person.
+    /// Why the run ended, as a text for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The tokens used.
@@ -72,7 +72,7 @@ impl AgentResponseView {
         let response = view::agent_response(run, &outputs);
         let message = run.ending().and_then(|ending| ending.message.clone());
         // `pins` is an error if a required pin has no value. If the run has ended, it failed for this reason. If the
-        // run is active, it may still set the pin. In both cases the view contains every pin as null.
+        // run is active, the pin may still get a value. In both cases the view contains every pin as null.
         let pins =
             pins.unwrap_or_else(|_| snapshot.start.spec.pins.iter().map(|pin| (pin.name.clone(), None)).collect());
         let run_id = run.id().to_string();
@@ -117,7 +117,7 @@ pub struct AcceptedView {
 }
 
 impl AcceptedView {
-    /// The view of a run that was started or resumed.
+    /// Creates the view of a run that was started or resumed.
     pub(crate) fn running(run: RunId) -> Self {
         Self { run_id: run.to_string(), status: RunStatus::Running }
     }
@@ -177,7 +177,7 @@ pub struct RunSummaryView {
 }
 
 impl RunSummaryView {
-    /// Creates the view of a row.
+    /// Creates the view of a stored run.
     pub(crate) fn new(row: &Run) -> Self {
         Self {
             origin: RunOriginView::new(row),

@@ -1,5 +1,5 @@
 //! The state of the handlers. A handler that needs one service takes that service, such as `State<Vault>`. A handler
-//! that needs several services takes the whole state.
+//! that needs several services takes the whole [`AppState`].
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Views of tools of one type as documents of their own. A table says which field of the view is which field of the tool
-//! definition, so a merge patch of the view is a merge patch of the definition.
+//! Shows the tools of one type, such as composite tools, as documents with their own fields: the views. A table maps
+//! each field of a view to a field of the tool definition. A merge patch of a view can therefore be converted to a
+//! merge patch of the tool definition.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use toolwright_types::{Document, ToolDefinition, ToolStatus, ToolType};
 use crate::list_params;
 use crate::problem::{Code, Problem};
 
-/// The fields of the view that have another name in the tool definition.
+/// The fields whose names differ: the name in the view, and the name in the tool definition.
 const RENAMED_FIELDS: [(&str, &str); 4] = [
     ("slug", "refName"),
     ("inputSchema", "inputJsonSchema"),
@@ -21,26 +22,26 @@ const RENAMED_FIELDS: [(&str, &str); 4] = [
     ("toolDescription", "longDescription"),
 ];
 
-/// The field of the view with the realm. The server computes it, and ignores it in requests.
+/// The field of a view that contains the realm. The server fills it in, and ignores it in requests.
 const TENANT_ID: &str = "tenantId";
 
-/// The views of the tools of one type.
+/// The mapping between the tools of one type and their views.
 pub(crate) struct ToolViews {
-    /// The name of such a tool in messages, with its article: `a composite tool`.
+    /// The noun for a tool of this type in messages, with its article: `a composite tool`.
     pub noun: &'static str,
     /// The type of the tools.
     pub tool_type: ToolType,
-    /// The field of the tool definition with the configuration: `composite`.
+    /// The field of the tool definition that contains the configuration of the type, such as `composite`.
     pub config: &'static str,
-    /// The fields of the view that are fields of the configuration.
+    /// The fields of the view that are stored in the configuration.
     pub config_fields: &'static [&'static str],
-    /// Further fields of the view that the server computes and ignores in requests.
+    /// The fields of the view, besides the realm, that the server computes and ignores in requests.
     pub computed_fields: &'static [&'static str],
-    /// The last parts of routes that cannot be slugs.
+    /// Slugs that are not allowed, because routes end with these words.
     pub reserved_slugs: &'static [&'static str],
 }
 
-/// The status of a tool in such a view.
+/// The status of an agentic or composite tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolViewStatus {
@@ -53,7 +54,7 @@ pub enum ToolViewStatus {
 }
 
 impl ToolViewStatus {
-    /// The status of a tool.
+    /// Returns the status for the fields `enabled` and `status` of a tool definition.
     pub(crate) fn of(tool: &ToolDefinition) -> Self {
         match (tool.enabled, tool.status) {
             (false, _) | (_, ToolStatus::Blocked) => Self::Disabled,
@@ -71,7 +72,7 @@ impl ToolViewStatus {
         }
     }
 
-    /// The fields of the tool definition with this status.
+    /// Returns the fields of the tool definition that express this status.
     fn fields(self) -> Vec<(&'static str, Value)> {
         match self {
             Self::Draft => vec![("status", json!("draft")), ("enabled", json!(true))],
@@ -82,7 +83,7 @@ impl ToolViewStatus {
 }
 
 impl ToolViews {
-    /// Returns the tool with this name or id, if it has the type of these views.
+    /// Finds a tool by name or id. A tool of another type is not found.
     pub(crate) async fn find(
         &self,
         registry: &Registry,
@@ -96,14 +97,14 @@ impl ToolViews {
         }
     }
 
-    /// The problem for a tool that does not exist or has another type.
+    /// Returns the problem for a tool that does not exist or has another type.
     pub(crate) fn not_found(&self, session: &Session, reference: &str) -> Problem {
         let kind = self.noun.split_once(' ').map_or(self.noun, |(_, kind)| kind);
         let detail = format!("there is no {kind} `{reference}` in realm `{}`", session.realm.name);
         Problem::new(Code::NotFound, detail)
     }
 
-    /// Returns the query that the parameters of a list describe. A parameter with the name of a field filters by this
+    /// Converts the parameters of a list to a query. A parameter with the name of a field of the view filters by this
     /// field.
     pub(crate) fn query(&self, params: BTreeMap<String, String>) -> Result<DefinitionQuery, Problem> {
         let mut tool_params = BTreeMap::new();
@@ -121,8 +122,8 @@ impl ToolViews {
         Ok(query)
     }
 
-    /// Returns the body of a new tool definition for the body of a new view. Without `slug`, the reference name is made
-    /// from `name`.
+    /// Converts the body of a request that creates a tool from the fields of the view to the fields of the tool
+    /// definition. Without `slug`, the reference name is made from `name`.
     pub(crate) fn new_tool(&self, body: Value) -> Result<Map<String, Value>, Problem> {
         let mut fields = self.fields_of(body)?;
         let present = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
@@ -141,13 +142,13 @@ impl ToolViews {
         Ok(tool)
     }
 
-    /// Returns the merge patch of the tool definition for a merge patch of the view.
+    /// Converts a merge patch of the view to a merge patch of the tool definition.
     pub(crate) fn patch(&self, patch: Value) -> Result<Map<String, Value>, Problem> {
         let fields = self.fields_of(patch)?;
         self.tool_fields(fields)
     }
 
-    /// Returns the problem for an error of the registry, with the paths of the view.
+    /// Converts an error of the registry to a problem. Paths in the tool definition become paths in the view.
     pub(crate) fn problem(&self, error: RegistryError) -> Problem {
         match error {
             RegistryError::Invalid(Issues(issues)) => {
@@ -188,7 +189,7 @@ impl ToolViews {
                     let message = "is not a field here; send its fields directly";
                     return Err(Problem::invalid(&format!("/{field}"), message));
                 }
-                // An empty schema is like none, so the schema is generated.
+                // An empty schema counts as absent, so the server generates the schema.
                 "inputSchema" if value == json!({}) => drop(tool.insert("inputJsonSchema".into(), Value::Null)),
                 field => {
                     let renamed = RENAMED_FIELDS.iter().find(|(view, _)| *view == field);
@@ -203,7 +204,7 @@ impl ToolViews {
         Ok(tool)
     }
 
-    /// The path in the tool definition of a field of the view, with dots.
+    /// Returns the dotted path in the tool definition for a field of the view.
     fn stored_name(&self, name: &str) -> String {
         let first = name.split('.').next().unwrap_or_default();
         if self.config_fields.contains(&first) {
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_issues_are_those_of_the_view() {
+    fn paths_of_issues_are_converted_to_paths_of_the_view() {
         for (stored, view) in [
             ("/composite/operations/0/actionSlug", "/operations/0/actionSlug"),
             ("/composite", ""),
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_a_list_filter_by_the_fields_of_the_tool_definition() {
+    fn list_parameters_are_converted_to_filters_on_the_tool_definition() {
         let params =
             [("routingMode", "rule_based"), ("slug", "a"), ("status", "draft"), ("limit", "5"), ("category", "c")];
         let params = params.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -111,7 +111,8 @@ pub enum Resource<'a> {
 pub enum AccessDecision {
     /// Allowed by these policies.
     Allow(Vec<String>),
-    /// Denied by these policies. The list is empty if no policy allowed the action.
+    /// Denied by these policies, which forbid the action. The list is empty if the action is denied only because no
+    /// policy permits it.
     Deny(Vec<String>),
 }
 
@@ -129,7 +130,7 @@ pub enum PolicyError {
     TypeName(String),
 }
 
-/// Decides authorization requests with a fixed set of policies. To change the policies, create a new `Authorizer`.
+/// An authorizer with a fixed set of policies. To change the policies, create a new `Authorizer`.
 pub struct Authorizer {
     cedar: cedar_policy::Authorizer,
     policies: PolicySet,
@@ -213,7 +214,7 @@ impl Authorizer {
         }
     }
 
-    /// Builds the Cedar request and its entities. Returns `None` if Cedar rejects one of them.
+    /// Builds the Cedar request and the entities that it refers to. Returns `None` if Cedar rejects one of them.
     fn cedar_request(
         &self,
         principal: &Principal,

@@ -1,4 +1,5 @@
-//! Tests of the built-in policies: a table of principal, realm, action, resource and expected decision.
+//! Tests of the built-in policies: a table whose rows contain a principal, a realm, an action, a resource and the
+//! expected decision.
 #![allow(clippy::unwrap_used, reason = "a test fails at the first unexpected error")]
 
 use toolwright_authz::{AccessDecision, Action, Authorizer, Resource};

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_documents_are_decoded_on_another_thread() {
+    async fn parse_decodes_a_large_document_and_rejects_a_malformed_one() {
         let large = json!(vec!["a"; INLINE_BYTES]);
         let decoded: Value = parse(Bytes::from(large.to_string())).await.unwrap();
         assert_eq!(decoded, large);

@@ -85,8 +85,8 @@ pub fn is_stopped() -> bool {
     METER.with(|meter| meter.stopped.get().is_some())
 }
 
-/// Performs an operation that calls [`charge`]. The operation may use at most `steps`. If it is part of another
-/// operation, it may also use no more steps than the other operation has left.
+/// Performs an operation that calls [`charge`]. The operation may use at most `steps`. If it runs inside of another
+/// operation, it may also use no more steps than the outer operation has left.
 pub fn within<T>(steps: u64, operation: impl FnOnce() -> T) -> Result<T, Stopped> {
     METER.with(|meter| meter.perform(steps, None, operation))
 }
@@ -174,7 +174,7 @@ impl Drop for Restore<'_> {
             Some(outer) => {
                 let used = self.allowed - (meter.slice.get() + meter.rest.get());
                 let remaining = outer - used;
-                // Only the limit of the inner operation is reached. The outer operation continues with its remaining
+                // Only the inner operation has reached its limit. The outer operation continues with its remaining
                 // steps.
                 if meter.stopped.get() == Some(Stopped::Exhausted) && remaining > 0 {
                     meter.stopped.set(None);

@@ -15,9 +15,9 @@ use crate::{INLINE_NODES, INLINE_STEPS, MAX_STEPS, Stopped, within};
 static OPERATION_PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZeroUsize::get).max(2)));
 
-/// Performs `operation` on `input`, and returns both. The operation first runs on the current thread. If it needs more
-/// than [`INLINE_STEPS`], it is started again on a thread for blocking work, with a limit of [`MAX_STEPS`]. It stops
-/// soon after this future is dropped.
+/// Performs `operation` on `input`, and returns the input and the result. The operation first runs on the current
+/// thread. If it needs more than [`INLINE_STEPS`], it is started again on a thread for blocking work, with a limit of
+/// [`MAX_STEPS`]. It stops soon after this future is dropped.
 pub async fn run<I, T>(input: I, operation: impl Fn(&I) -> T + Send + 'static) -> Result<(I, T), Stopped>
 where
     I: Send + 'static,
@@ -65,7 +65,7 @@ pub async fn offload<T: Send + 'static>(operation: impl FnOnce() -> T + Send + '
     let cancelled = Arc::clone(&guard.0);
     let permit = OPERATION_PERMITS.acquire().await.map_err(|_| Stopped::Cancelled)?;
     let work = tokio::task::spawn_blocking(move || {
-        // The permit is released when the thread is done, which may be later than the end of the future.
+        // The thread holds the permit until the work ends, which may be after the future was dropped.
         let _permit = permit;
         within_until(MAX_STEPS, cancelled, operation)
     });

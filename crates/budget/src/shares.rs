@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The number of units of a resource that each owner may hold at once. Without shares, one owner could hold all units.
+/// A limit on the units of a resource that each owner may hold at once. Without the limit, one owner could hold all
+/// units.
 #[derive(Debug)]
 pub struct Shares {
     each: usize,

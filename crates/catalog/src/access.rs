@@ -19,8 +19,8 @@ pub struct Session {
     pub principal: Arc<Principal>,
     /// The realm that the principal acts in.
     pub realm: Arc<RealmScope>,
-    /// The number of Toolwright servers that the request has passed through. A limit on this number stops tools that
-    /// call themselves over MCP.
+    /// The number of Toolwright servers that the request has passed through before this one. A limit on this number
+    /// stops tools that call themselves over MCP.
     pub hops: u8,
     /// The correlation id of the request. `None` if no request caused the session.
     pub correlation: Option<CorrelationId>,
@@ -220,7 +220,7 @@ impl Access {
     }
 }
 
-/// Returns the tool or agent that a security URI names; `None` if the URI is not a permission to execute.
+/// Returns the tool or agent that a security URI names; `None` if the URI does not grant the permission to execute.
 pub fn execution_target(uri: &SecurityUri) -> Option<Resource<'_>> {
     let tool = uri.as_tool_execution().map(|(category, name)| Resource::Tool { category: Some(category), name });
     tool.or_else(|| uri.as_agent_execution().map(|name| Resource::Agent { name }))

@@ -27,8 +27,8 @@ pub struct CompiledAgent {
     pub inline_tools: Vec<Arc<CompiledTool>>,
     /// Warnings that every run of the agent reports.
     pub warnings: Vec<String>,
-    /// The data for the prompt of an agentic tool. `None` for other agents, whose prompts contain only the data that
-    /// their text refers to.
+    /// The data that is added to the prompt of an agentic tool. `None` for other agents, whose prompts contain only the
+    /// data that the prompt text refers to.
     pub context: Option<ContextConfig>,
 }
 
@@ -99,7 +99,7 @@ impl CompiledAgent {
         enabled && status != ToolStatus::Blocked
     }
 
-    /// Returns the lowest cost limit of the definition's policy and guardrails.
+    /// Returns the lowest cost limit that the policy or the guardrails of the agent set.
     pub fn cost_limit(&self) -> Option<f64> {
         let guarded = self.guardrails.iter().filter_map(|guardrail| match guardrail {
             Guardrail::MaxCost { max_cost_usd } => Some(*max_cost_usd),
@@ -109,7 +109,7 @@ impl CompiledAgent {
     }
 }
 
-/// The warning for a deprecated version.
+/// Returns the warning about a deprecated version of an agent.
 fn deprecation(agent: &AgentDefinition) -> Option<String> {
     let AgentDefinition { ref_name, version, .. } = agent;
     let warning = || format!("version {version} of agent `{ref_name}` is deprecated; use another version");

@@ -1,5 +1,5 @@
-//! The agent inside an agentic tool. Its definition follows from the definition of the tool, so an agentic tool starts
-//! runs like an agent.
+//! The agent inside an agentic tool. Its definition is derived from the definition of the tool, so that an agentic tool
+//! starts runs like an agent.
 
 use std::sync::Arc;
 

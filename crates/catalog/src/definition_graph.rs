@@ -1,8 +1,8 @@
 //! Builds a graph of the definitions of a realm, for queries such as which agents can call which tools.
 //!
 //! A pattern is a node or an edge of the graph. It shows the effective definition, not only the fields that the author
-//! wrote. For example, an agent includes the tools that it selects by category or tag. If a tool declares no side
-//! effects, its pattern shows the side effects that follow from its HTTP method.
+//! wrote. For example, the pattern of an agent includes the tools that the agent selects by category or tag. If a tool
+//! declares no side effects, its pattern shows the side effects that follow from its HTTP method.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -103,7 +103,8 @@ pub enum ManageError {
 pub struct KeyRequest {
     /// A label that describes the purpose of the key.
     pub label: String,
-    /// The owner of the key. `None` means the caller. The principal is created if it does not exist.
+    /// The principal that the key authenticates. `None` means the caller. The principal is created if it does not
+    /// exist.
     pub principal: Option<PrincipalName>,
     /// The roles of a new principal. `None` means `member`.
     pub roles: Option<Vec<Role>>,
@@ -184,7 +185,7 @@ impl Identity {
         Ok(self.issue(&owner, &request.label, request.expires_at, by).await?)
     }
 
-    /// Returns all keys of the org with the names of their owners.
+    /// Returns all keys of the org, each with the name of the principal that it authenticates.
     pub async fn keys(&self, session: &Session) -> Result<Vec<(ApiKey, PrincipalName)>, ManageError> {
         self.0.access.require(session, Action::Read, Resource::Keys)?;
         Ok(self.0.store.tenancy().keys(session.principal.org).await.map_err(Unavailable::from)?)
@@ -243,12 +244,12 @@ impl Identity {
         Ok(Session::new(principal, realm))
     }
 
-    /// Returns every realm, for work that the server does at startup.
+    /// Returns all realms of the first administrator's org, for work that the server does at startup.
     pub async fn all_realms(&self) -> Result<Vec<RealmScope>, Unavailable> {
         Ok(self.0.store.tenancy().realms(self.0.admin.org).await?)
     }
 
-    /// Watches the key of a request whose response takes long.
+    /// Watches the key of a request whose response takes long, so that the response can end when the key is rejected.
     pub fn watch_key(&self, key: &str) -> KeyWatch {
         KeyWatch::new(self.clone(), hash(key), self.0.revocations.subscribe())
     }

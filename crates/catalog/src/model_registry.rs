@@ -110,13 +110,13 @@ impl ModelRegistry {
     }
 
     /// Returns the provider and the name of the model in a configuration, with the defaults for missing fields. Fails
-    /// if the configuration has a provider other than the default provider and no model.
+    /// if the configuration has no model and a provider other than the default provider.
     pub fn model_ref(&self, llm: &LlmConfig) -> Result<ModelRef, InvalidModelRef> {
         let defaults = &self.0.defaults;
         let named = llm.model.as_deref().map(str::trim).filter(|name| !name.is_empty());
         match (llm.provider.as_deref(), named) {
             (Some(provider), Some(model)) => Ok(ModelRef { provider: provider.parse()?, model: model.to_owned() }),
-            // Without a provider, the text before the slash is the provider. With a provider, the slash is a part of
+            // If no provider is configured, the text before the slash is the provider. Otherwise the slash is a part of
             // the model's name.
             (None, Some(reference)) if reference.contains('/') => reference.parse(),
             (None, Some(model)) => Ok(ModelRef { provider: defaults.provider.parse()?, model: model.to_owned() }),
@@ -151,7 +151,7 @@ impl ModelRegistry {
         self.models(realm).price(&self.config(llm).ok()?)
     }
 
-    /// Returns the models that a realm has prices for, and the default model, sorted by name.
+    /// Returns the models for which the realm has prices, and the default model, sorted by name.
     pub fn known_models(&self, realm: &RealmScope) -> Vec<ModelInfo> {
         let default = self.info(realm, &LlmConfig::default()).ok();
         let priced = self.models(realm).prices().iter().map(|(name, known)| {

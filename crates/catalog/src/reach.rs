@@ -84,7 +84,7 @@ pub struct ReachEdge {
     pub from: String,
     /// The id of the node that is used.
     pub to: String,
-    /// How the first node uses the second, such as `name`, `delegate`, `fallback` or `provider`.
+    /// How the node `from` uses the node `to`, such as `name`, `delegate`, `fallback` or `provider`.
     pub by: &'static str,
 }
 
@@ -145,7 +145,7 @@ struct Definitions {
     types: Vec<TypeDefinition>,
 }
 
-/// Returns the references of an agent to tools, including the references in its libraries.
+/// Returns the references of an agent to tools, including those in its `libraries`.
 fn tool_references(agent: &AgentDefinition) -> impl Iterator<Item = &String> {
     agent.tool_refs.iter().chain(agent.libraries.values().flat_map(|tools| tools.values()))
 }

@@ -272,7 +272,7 @@ pub(crate) fn offered_tool(tool: &CompiledTool) -> OfferedTool {
 /// Returns the usage notes, the behavior hints and the examples of a tool.
 fn usage_parts(tool: &CompiledTool) -> impl Iterator<Item = String> {
     let definition = &tool.definition;
-    // The usage notes of an agentic tool are its description.
+    // The description of an agentic tool already contains its usage notes.
     let notes = definition.long_description.clone();
     let notes = notes.filter(|notes| definition.agentic.is_none() && notes != definition.description_or_name());
     let examples = definition.examples.iter().map(|example| {

@@ -122,8 +122,8 @@ impl Callback {
     }
 }
 
-/// Regularly wakes runs that have not changed for [`IDLE`]. Such a run started while Restate could not be reached, or
-/// Restate lost the run.
+/// Regularly wakes runs that have not changed for [`IDLE`]. Restate may not know such a run, because it could not be
+/// reached when the run started, or because it lost its data.
 async fn wake_idle_runs(runs: Runs, stop: CancellationToken) {
     loop {
         tokio::select! {

@@ -1,7 +1,7 @@
 //! Serves an endpoint of the Restate SDK over HTTP/2.
 //!
 //! The SDK has a server of its own, which does not turn off Nagle's algorithm. Together with the delayed
-//! acknowledgements of the peer, that costs up to 40 ms for each message of an invocation.
+//! acknowledgements of the peer, this algorithm costs up to 40 ms for each message of an invocation.
 
 use std::io;
 use std::time::Duration;

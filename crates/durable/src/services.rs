@@ -20,8 +20,8 @@ pub(crate) struct RunObject(pub Runs);
 /// The service that executes tasks of runs. Restate calls it for any number of runs at a time.
 pub(crate) struct TaskService(pub Runs);
 
-// The number of retries is practically unlimited. A handler fails only if the store cannot be reached, and the run
-// would be lost if Restate stopped retrying.
+// The number of retries is practically unlimited. A handler fails only if the store cannot be reached. If Restate
+// stopped retrying, the run would never continue.
 #[restate_sdk::object(
     name = "ToolwrightRun",
     client_visibility = "pub(crate)",
@@ -58,7 +58,7 @@ impl RunObject {
     }
 }
 
-/// Sets the timer of a run that has no tasks, and wakes its parent if the run has ended.
+/// Schedules the next wake-up of a run that has no tasks, and wakes the parent run if the run has ended.
 fn wake_later<'ctx>(ctx: &impl ContextClient<'ctx>, run: RunId, plan: &TaskPlan) {
     if let Some(timer) = &plan.timer {
         let delay = Duration::from_millis(timer.in_ms);
@@ -109,7 +109,7 @@ impl TaskService {
     }
 }
 
-/// The name that Restate's user interface shows: the name of the first task, and the number of the other tasks.
+/// Returns the name that Restate's user interface shows: the name of the first task, and the number of the other tasks.
 fn batch_name(tasks: &[Task]) -> String {
     match tasks {
         [] => String::new(),

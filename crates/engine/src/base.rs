@@ -44,7 +44,7 @@ pub enum OpenError {
     /// The HTTP client for models could not be created.
     #[error("create an HTTP client for models: {0}")]
     HttpClient(String),
-    /// Another service failed.
+    /// The database or another service failed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
@@ -57,7 +57,7 @@ pub(crate) struct Base {
     pub clock: Arc<dyn Clock>,
     /// Whether other servers may use the same database.
     pub shared: bool,
-    /// The disk space that is reserved for the start of the server. `None` if the database is on another server.
+    /// The reserved disk space for the start of the server. `None` if the database does not use this machine's disk.
     pub reserve: Option<DiskReserve>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct BaseOptions<'a> {
     pub seal: SealKey,
     pub clock: Arc<dyn Clock>,
     pub policies: &'a str,
-    /// The place of blobs. `None` means the folder `blobs` in `data`.
+    /// Where blobs are stored. Default: the folder `blobs` in `data`.
     pub blobs: Option<BlobLocation>,
     pub environment: &'a EnvironmentLookup,
 }
@@ -78,7 +78,7 @@ impl Base {
         let BaseOptions { data, database, sync, seal, clock, policies, blobs, environment } = options;
         create_data_folder(data).map_err(|source| OpenError::Data { path: data.to_owned(), source })?;
         let shared = matches!(database, Location::Postgres(_));
-        // A Postgres database does not use the disk of the data folder, so it needs no reserve there.
+        // A Postgres database does not write to the data folder, so it needs no disk reserve.
         let reserve = (!shared).then(|| DiskReserve::release(data));
         let options = toolwright_store::StoreOptions { url: database, sync, clock: Arc::clone(&clock), seal };
         let store = Store::open(options).await?;
@@ -95,7 +95,7 @@ impl Base {
         let access = Access::with_policies(policies)?;
         let location = blobs.unwrap_or_else(|| BlobLocation::Folder(data.join("blobs")));
         let blobs = BlobStore::open(location, &**environment)?;
-        // The server also starts if its blob storage does not answer, because most calls need no blob.
+        // Most calls need no blob, so the server starts even if the blob storage does not answer.
         if let Err(error) = blobs.check().await {
             tracing::error!(
                 error = &error as &dyn std::error::Error,

@@ -12,7 +12,7 @@ use toolwright_types::{
     Document, ProviderType, RealmScope, RunId, Surface, ToolDefinition, ToolProviderConfig, ToolStatus, ToolType,
 };
 
-/// The `invocation.method` of a tool that lists the tools of an MCP server.
+/// The value of `invocation.method` in a tool that lists the tools of an MCP server.
 pub const MCP_LIST_METHOD: &str = "tools/list";
 
 /// The maximum size of the answer to a connection test, in bytes of JSON.
@@ -34,7 +34,7 @@ impl Calls {
         Self { executor, catalog, runs, access, client_wait }
     }
 
-    /// Returns the executor, for callers that decide themselves whether a call needs an approval.
+    /// Returns the executor, for callers that decide for themselves whether a call needs an approval.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
@@ -65,7 +65,7 @@ impl Calls {
         self.runs.prepare_call(session, surface, request, self.client_wait).await
     }
 
-    /// Returns the tools that a session can call on a surface.
+    /// Returns the tools that the session can call on this surface.
     pub async fn offered(&self, session: &Session, surface: Surface) -> Result<Vec<Arc<CompiledTool>>, Unavailable> {
         let callable = |tool: &&Arc<CompiledTool>| {
             let definition = &tool.definition;
@@ -78,12 +78,12 @@ impl Calls {
         Ok(self.catalog.tools(&session.realm).await?.iter().filter(callable).cloned().collect())
     }
 
-    /// Returns the current version of every tool in the realm of a session.
+    /// Returns the current version of each tool in the realm of the session.
     pub(crate) async fn all(&self, session: &Session) -> Result<Arc<Vec<Arc<CompiledTool>>>, Unavailable> {
         self.catalog.tools(&session.realm).await
     }
 
-    /// Returns the tool with this name whose version matches the requirement.
+    /// Returns the version of this tool that matches the requirement.
     pub async fn find(
         &self,
         realm: &RealmScope,
@@ -114,8 +114,8 @@ impl Calls {
         self.execute_unsaved(session, definition, None).await
     }
 
-    /// Executes a tool that is not stored, with an empty input. If `provider` is set, the call uses it instead of a
-    /// stored provider. The call has a journal like any other call.
+    /// Executes a tool that is not stored, with an empty input. If `provider` is set, the call uses this provider
+    /// instead of the stored one. The call has a journal like any other call.
     pub async fn execute_unsaved(
         &self,
         session: &Session,

@@ -9,8 +9,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The size of the reserve. It is several times the size of SQLite's shared-memory file and of the rows that a server
-/// writes when it starts.
+/// The size of the reserve. It is several times what is needed for SQLite's shared-memory file and for the rows that a
+/// server writes when it starts.
 const RESERVE_BYTES: usize = 256 * 1024;
 const CHUNK_BYTES: usize = 4096;
 
@@ -18,7 +18,7 @@ const CHUNK_BYTES: usize = 4096;
 pub(crate) struct DiskReserve(PathBuf);
 
 impl DiskReserve {
-    /// Deletes the file, so that its space can be used.
+    /// Deletes the file, so that the server can use its space.
     pub(crate) fn release(data: &Path) -> Self {
         let path = data.join("reserve");
         match fs::remove_file(&path) {
@@ -30,7 +30,7 @@ impl DiskReserve {
         Self(path)
     }
 
-    /// Writes the file again. If the disk has less free space, the file is smaller.
+    /// Writes the file again. If the disk does not have enough free space, the file is smaller.
     pub(crate) fn restore(&self) {
         if let Err(error) = self.fill() {
             tracing::warn!(%error, path = %self.0.display(), "the disk has no space left to reserve; writes will fail");

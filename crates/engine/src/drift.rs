@@ -31,7 +31,7 @@ pub(crate) struct DriftWriter {
     queue: mpsc::Receiver<(RealmScope, NewDrift)>,
 }
 
-/// Creates a recorder and the writer that receives its drift.
+/// Creates a recorder and the writer that stores the drift from this recorder.
 pub(crate) fn channel(store: Store) -> (DriftRecorder, DriftWriter) {
     let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
     (DriftRecorder(sender), DriftWriter { store, queue })
@@ -84,7 +84,7 @@ impl DriftWriter {
         self.write_batch(batch).await;
     }
 
-    /// Writes a batch. Equal differences of the same tool are written once, with a count.
+    /// Writes a batch. Equal differences of the same tool are written as one finding with a count.
     async fn write_batch(&self, batch: Vec<(RealmScope, NewDrift)>) {
         let mut counted: HashMap<(RealmId, String, String), (RealmScope, NewDrift)> = HashMap::new();
         for (realm, drift) in batch {

@@ -34,36 +34,36 @@ use crate::references::ReferenceData;
 use crate::status::{ServerStatus, StatusParts};
 use crate::vault::Vault;
 
-/// Returns the value of an environment variable.
+/// A function that returns the value of an environment variable.
 pub type EnvironmentLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The options of an engine.
 pub struct Options {
     /// The folder for the database, blobs and keys.
     pub data: PathBuf,
-    /// The place of blobs. `None` means the folder `blobs` in `data`.
+    /// Where blobs are stored. Default: the folder `blobs` in `data`.
     pub blobs: Option<BlobLocation>,
-    /// The database. `None` means an SQLite file in `data`.
+    /// The database. Default: an SQLite file in `data`.
     pub database: Option<Location>,
     /// Whether a commit waits until the data is on disk.
     pub sync: SyncMode,
     /// The key that seals secrets.
     pub seal: SealKey,
-    /// The Redis server for the result cache and the rate limits. `None` keeps both in the memory of this process.
+    /// The Redis server for the result cache and the rate limits. By default, this process keeps both in memory.
     pub redis_url: Option<String>,
-    /// The administrator's API key, if the operator sets it.
+    /// An API key for the administrator that the operator chose.
     pub admin_key: Option<SecretString>,
-    /// Whether the engine issues an API key for the administrator if no key exists.
+    /// Whether the engine issues an API key for the administrator if there is no API key yet.
     pub issue_first_key: bool,
-    /// Private networks that tools may reach.
+    /// The private networks that tools may reach.
     pub egress_allow: Vec<IpNet>,
     /// The folder with SQLite files that entity types may use. `None` disables SQLite for entity types.
     pub sqlite_folder: Option<PathBuf>,
     /// The functions for FUNCTION tools.
     pub library: Library,
-    /// The sandbox for code of users and models. `None` means that such code is not executed.
+    /// The sandbox for code that users and models write. `None` means that such code is not executed.
     pub sandbox: Option<Sandbox>,
-    /// The model settings of agents that do not configure them.
+    /// The model settings for agents that do not set them.
     pub models: ModelDefaults,
     /// Prices that override the built-in prices, for all realms or for single realms.
     pub prices: PriceList,
@@ -79,16 +79,16 @@ pub struct Options {
     pub policies: String,
     /// Rules that restrict which records a principal can see and change.
     pub record_rules: Arc<dyn RecordRules>,
-    /// The external scheduler of durable runs. `None` means that the engine drives them itself.
+    /// The external scheduler that drives durable runs. `None` means that the engine drives them.
     pub scheduler: Option<Arc<dyn TaskScheduler>>,
     /// Backends for tool types that the engine does not implement.
     pub backends: Vec<(ToolType, Arc<dyn Backend>)>,
-    /// The optional features of the program, in addition to those of this crate. Only the status of the server shows
-    /// them.
+    /// The optional features with which the program was built, without those of this crate. They are only shown in the
+    /// status of the server.
     pub features: Vec<&'static str>,
     /// The clock of all services.
     pub clock: Arc<dyn Clock>,
-    /// Returns the value of an environment variable. The default reads the environment of the process.
+    /// Reads environment variables. Default: the environment of this process.
     pub environment: EnvironmentLookup,
 }
 
@@ -134,7 +134,7 @@ pub struct Engine {
     pub imports: Imports,
     /// Reference data: the names and ids that providers publish.
     pub references: ReferenceData,
-    /// Drift: differences between the output schemas of tools and the outputs that the tools returned.
+    /// Drift: differences between the output schema of a tool and the outputs that the tool returned.
     pub drift: DriftReports,
     /// The event streams of realms.
     pub events: Events,
@@ -142,7 +142,7 @@ pub struct Engine {
     pub identity: Identity,
     /// Secrets.
     pub vault: Vault,
-    /// Large inputs and outputs.
+    /// Payloads that are too large for journals.
     pub blobs: BlobStore,
     /// Direct tool calls.
     pub calls: Calls,
@@ -154,9 +154,9 @@ pub struct Engine {
     pub conversations: Conversations,
     /// Records.
     pub records: Records,
-    /// The features of the server and the health of its parts.
+    /// The features of the server, and the health of the database and the other parts.
     pub status: ServerStatus,
-    /// Indexes and generated tools of entity types.
+    /// Creates the indexes and the tools of entity types.
     pub entity_tools: TypeMaintenance,
     store: Store,
     tables: SqlTables,
@@ -166,7 +166,7 @@ pub struct Engine {
     shutdown: CancellationToken,
 }
 
-/// A key that signs data which clients send back later, such as consent tokens.
+/// A key for signing data that clients send back later, such as consent tokens.
 type SigningKey = Arc<zeroize::Zeroizing<[u8; 32]>>;
 
 impl Engine {
@@ -210,8 +210,8 @@ impl Engine {
         let execution = Execution::build(&base, http.clone(), settings, &background).await?;
         let Execution { catalog, executor, records, tables, secrets, delegation, .. } = execution;
         if base.shared {
-            // The generation must be read before the first definition is compiled. Otherwise a change by another server
-            // could be missed.
+            // The generation counts changes of definitions, identities and secrets. It must be read before the first
+            // definition is compiled. Otherwise a change by another server could be missed.
             let generation = base.store.generation().await.map_err(Unavailable::from)?;
             background.spawn(catalog.clone().watch_other_servers(generation, stop.clone()));
         }
@@ -238,8 +238,8 @@ impl Engine {
             store: base.store.clone(),
         };
         let agents = Agents::new(dependencies, options.agents);
-        // The delegate backend must be bound before `runs.start`, because `runs.start` recovers runs, and a recovered
-        // run may call an agent.
+        // The delegate backend must be bound before `runs.start`: that call recovers runs, and a recovered run may call
+        // an agent.
         delegation.bind(&agents);
         runs.start(base.shared, options.retention, &background, &stop).await?;
         let type_maintenance =
@@ -301,12 +301,12 @@ impl Engine {
         Ok((engine, first_key))
     }
 
-    /// Returns the token that is cancelled when the server shuts down. Endless streams and loops must then stop.
+    /// Returns the token that is cancelled when the server shuts down. Endless streams and loops must then end.
     pub fn shutdown_token(&self) -> CancellationToken {
         self.shutdown.clone()
     }
 
-    /// Returns the key that signs data which clients send back later. It is the same on all servers with the same seal
+    /// Returns the key for signing data that clients send back later. It is the same on all servers with the same seal
     /// key.
     pub fn signing_key(&self) -> &[u8; 32] {
         &self.signing_key
@@ -332,7 +332,8 @@ impl Engine {
         self.blobs.check().await
     }
 
-    /// Waits up to `grace` for the active calls and runs, and then cancels those that are still active.
+    /// Waits up to `grace` for the calls and runs in progress, and then ends those that are left. Durable runs are
+    /// recovered later.
     pub async fn drain_calls(&self, grace: Duration) {
         self.runs.finish(grace).await;
     }

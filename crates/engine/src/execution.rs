@@ -41,12 +41,12 @@ pub(crate) struct Execution {
     pub records: Records,
     pub tables: SqlTables,
     pub secrets: Arc<dyn SecretResolver>,
-    /// The backend that runs agents as tools. It must be bound to the agents before the first call.
+    /// The backend that runs agents as tools. The agents service must be bound to it before the first call.
     pub delegation: Arc<DelegateBackend>,
     pub reference_cache: ReferenceCache,
     pub drift_recorder: DriftRecorder,
     pub drift_writer: DriftWriter,
-    /// Checks that Redis answers, if the server uses it.
+    /// Checks that Redis answers. `None` if the server does not use Redis.
     pub redis_ping: Option<RedisPing>,
 }
 

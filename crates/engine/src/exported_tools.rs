@@ -1,4 +1,4 @@
-//! Tools under their exported names: which tools a session can export, and which tool a name refers to.
+//! Tools under their exported names: finds the tools that a session can export, and the tool that a name refers to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use toolwright_types::{Surface, ToolKind};
 
 use crate::Calls;
 
-/// Selects tools for an export. Absent conditions match every tool.
+/// Selects tools for an export. A condition that is `None` matches every tool.
 #[derive(Debug, Clone, Default)]
 pub struct ExportSelection {
     /// The kind of the tools.
     pub kind: Option<ToolKind>,
-    /// The category of the tools, which includes its subcategories.
+    /// The category of the tools. Subcategories match too.
     pub category: Option<String>,
-    /// A tag of the tools.
+    /// A tag that the tools must have.
     pub tag: Option<String>,
 }
 
@@ -26,19 +26,19 @@ pub struct ExportSelection {
 pub struct ExportedTools {
     /// The tools.
     pub tools: Vec<Arc<CompiledTool>>,
-    /// Names the tools that are not in the export, because another tool has the same exported name.
+    /// Each warning names tools that are not in the export because they have the same exported name.
     pub warnings: Vec<String>,
 }
 
 /// The reason why the tool with an exported name cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportedNameError {
-    /// Several tools have the name.
+    /// Several tools have this name.
     #[error("`{name}` refers to {}; use the id of one of them", .tools.join(" and "))]
     Ambiguous {
         /// The name.
         name: String,
-        /// The tools, each as name and id.
+        /// The tools with this name, each with its reference name and id.
         tools: Vec<String>,
     },
     /// The tools could not be read.
@@ -55,7 +55,7 @@ impl Calls {
         selection: &ExportSelection,
     ) -> Result<ExportedTools, Unavailable> {
         let offered = self.offered(session, surface).await?;
-        // MCP clients cannot perform the last part of a client tool.
+        // An MCP client cannot perform the last part of a client tool, so MCP clients get no client tools.
         let performable =
             |tool: &CompiledTool| surface != Surface::McpTool || tool.definition.is_tool_fully_executed_on_server;
         let mut by_name: BTreeMap<&str, Vec<&Arc<CompiledTool>>> = BTreeMap::new();
@@ -80,8 +80,8 @@ impl Calls {
         Ok(exported)
     }
 
-    /// Returns the tool with this id, name or exported name. Of several tools, only those count that the session may
-    /// execute.
+    /// Returns the tool with this id, name or exported name. If several tools match, only those that the session may
+    /// execute are considered.
     pub async fn find_exported(
         &self,
         session: &Session,
@@ -103,7 +103,8 @@ impl Calls {
         if let Some(decoded) = unmangle(name).filter(|decoded| decoded.as_str() != name) {
             self.find(&session.realm, decoded.as_str(), None).await?.iter().for_each(&mut add);
         }
-        // The text starts like the mangled form of a long name, which can only be compared.
+        // The exported form of a long name contains a hash and cannot be decoded. So the exported form of every tool is
+        // compared with the given name.
         let is_hashed = name.starts_with('_') && name.contains("-x");
         for tool in self.all(session).await?.iter() {
             if tool.exported_name() == name || is_hashed && mangle(&tool.definition.ref_name) == name {
@@ -111,7 +112,7 @@ impl Calls {
             }
         }
         match found.as_slice() {
-            // The executor reports why the session may not call the tool with this name.
+            // If the session may not execute the tool with this name, the executor reports the reason.
             [] => Ok(named),
             [tool] => Ok(Some(Arc::clone(tool))),
             several => {

@@ -23,7 +23,7 @@ pub enum ExecuteError {
     Ended {
         /// The status of the run.
         status: RunStatus,
-        /// The reason.
+        /// The reason, or what the run waits for.
         message: String,
     },
     /// The temporary folder could not be created.
@@ -43,7 +43,7 @@ pub enum ExecuteError {
 /// Runs the agent that a gram text defines, with the user's message `input`. The agent's tools call the functions of
 /// `library` with the same names. `context` is the previous conversation, latest message last.
 ///
-/// The text is compiled. If that fails, it is interpreted. All data is stored in a temporary folder, which is removed
+/// The agent is compiled. If that fails, it is interpreted. All data is stored in a temporary folder, which is removed
 /// before this function returns.
 pub async fn execute_agent_with_library(
     agent: &str,
@@ -87,7 +87,8 @@ async fn run(
     }
 }
 
-/// Converts the response of an agent to the type of the gram crate. The result of an unfinished call is an error.
+/// Converts the response of an agent to the response type of the gram crate. The result of an unfinished call becomes
+/// an error.
 pub fn gram_response(response: &AgentResponse) -> toolwright_gram::AgentResponse {
     let calls = response.tool_calls.iter().map(|call| &call.invocation);
     let tools_used = calls.map(|call| toolwright_gram::ToolInvocation {

@@ -1,5 +1,5 @@
-//! The backend of tools of type HELIX, which are operations of a control plane. The type of the provider decides
-//! whether HTTP or gRPC is used.
+//! The backend of tools of type HELIX, which are operations of a control plane. The provider's type decides whether a
+//! tool is called over HTTP or gRPC.
 
 use std::sync::Arc;
 

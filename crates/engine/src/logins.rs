@@ -1,7 +1,7 @@
 //! Renews logins. A login is an OAuth grant that is stored as a secret.
 //!
 //! Many authorization servers rotate refresh tokens: a refresh token can be used once, and a second use revokes the
-//! login. So one server claims the renewal of a secret, and the other servers wait for its result.
+//! login. So one server claims the renewal of a login, and the other servers wait for the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use toolwright_tools::http::{Grant, HttpClient, NetworkAccess};
 use toolwright_types::{Clock, ErrorCode, RealmScope, ToolError, ToolProviderConfig};
 use url::Url;
 
-/// The timeout of a renewal. It is longer than the timeout of a call, because an interrupted renewal loses the new
-/// grant.
+/// The timeout of a renewal. It is longer than the timeout of a call, because the new grant is lost if a renewal is
+/// interrupted.
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(45);
-/// How long the claim of a server to renew a login is valid.
+/// How long a server's claim to renew a login is valid.
 const CLAIM_DURATION: Duration = Duration::from_secs(60);
 /// How often the other servers check whether the renewal is finished.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The minimum age of a token that is renewed because a provider rejected it. If a newer token is rejected, a renewal
-/// would not help.
+/// The minimum age of a token that is renewed because a provider rejected it. If a newer token is rejected, another
+/// renewal would not help.
 const MIN_REJECTED_AGE: Duration = Duration::from_secs(10);
-/// The delays before each attempt to store a renewed login.
+/// The delay before each attempt to store a renewed login.
 const STORE_DELAYS: [Duration; 6] = [
     Duration::ZERO,
     Duration::from_millis(200),
@@ -41,8 +41,8 @@ pub(crate) struct Logins {
     pub store: Store,
     pub http: HttpClient,
     pub clock: Arc<dyn Clock>,
-    /// Tracks the tasks that renew logins. A renewal is a separate task, because it must not be cancelled when its call
-    /// is cancelled.
+    /// Tracks the tasks that renew logins. Each renewal is a separate task, because it must continue if the call that
+    /// needs it is cancelled.
     pub background: TaskTracker,
 }
 
@@ -63,13 +63,13 @@ pub(crate) enum TokenError {
     Unavailable(#[from] toolwright_store::StoreError),
 }
 
-/// Sends the new token or the error to the call that waits for the renewal. Sends `None` if another server has claimed
-/// the renewal.
+/// Sends the new token or the error to the call that needs the renewal. Sends `None` if another server has claimed the
+/// renewal.
 type RenewalSender = oneshot::Sender<Option<Result<SecretString, TokenError>>>;
 
 impl Logins {
     /// Returns the access token of a login to a provider. A token that is about to expire is renewed first. While
-    /// another server renews the token, this function waits, so the caller must set a timeout.
+    /// another server renews the token, this function waits without a timeout, so the caller must set one.
     pub(crate) async fn token(
         &self,
         realm: &RealmScope,
@@ -80,7 +80,7 @@ impl Logins {
         let mut tried = false;
         loop {
             let grant = match self.open(realm, &identity).await {
-                // The login was renewed after the caller looked up `identity`.
+                // The login was renewed after the caller looked up its secret.
                 Err(TokenError::Unseal(UnsealError::Changed(_))) => {
                     identity = self.wait_for_renewal(realm, &identity).await?;
                     continue;
@@ -95,8 +95,8 @@ impl Logins {
             let current_token = (!grant.is_expired(now)).then(|| grant.access_token.clone());
             let allow = if is_same_host(&grant, provider) { provider.egress_allow.clone() } else { Vec::new() };
             let (sender, receiver) = oneshot::channel();
-            // The renewal runs in the background, because the caller may be cancelled. After a claim, the renewal must
-            // be completed and the new grant must be stored.
+            // The renewal runs in the background, because the caller may be cancelled. Once a renewal is claimed, it
+            // must be completed and the new grant must be stored.
             self.background.spawn(self.clone().renew(realm.clone(), identity, grant, allow, sender));
             match receiver.await.unwrap_or_else(|_| Some(Err(rejected("login_renewal", "the renewal was interrupted"))))
             {
@@ -155,8 +155,8 @@ impl Logins {
         }
     }
 
-    /// Stores a renewed login, with several attempts. The caller gets the token after the first attempt, even if that
-    /// attempt failed.
+    /// Stores a renewed login, with several attempts. The caller gets the token after the first attempt, whether or not
+    /// that attempt succeeded.
     async fn store_renewed(
         &self,
         realm: &RealmScope,
@@ -167,8 +167,7 @@ impl Logins {
         let mut sender = Some(sender);
         for delay in STORE_DELAYS {
             tokio::time::sleep(delay).await;
-            // If a user has logged in again in the meantime, `replace` does not overwrite that login, and the next call
-            // uses it.
+            // If a user has logged in again in the meantime, `replace` keeps that login, and the next call uses it.
             let stored = self.store.secrets(realm).replace(identity, &renewed.to_secret()).await;
             if let Some(sender) = sender.take() {
                 let _ = sender.send(Some(Ok(renewed.access_token.clone().into())));
@@ -194,8 +193,8 @@ impl Logins {
             grant => grant?,
         };
         let now = self.clock.now();
-        // If the token was issued in the future, the clocks differ and the age of the token is unknown. In that case
-        // the token does not count as new.
+        // If the token was issued in the future, the clocks of the servers differ and the age of the token is unknown.
+        // Such a token does not count as new.
         let is_new = grant.issued_at <= now && now < grant.issued_at.saturating_add(MIN_REJECTED_AGE);
         if grant.refresh_token.is_none() || is_new {
             return Ok(());
@@ -215,8 +214,8 @@ impl Logins {
     }
 }
 
-/// Checks that the provider has the same origin as the server that the login is for. Without this check, a changed base
-/// URL would send the token to another server.
+/// Checks that the provider has the same origin as the server for which the login was made. Without this check, the
+/// token would be sent to another server after a change of the base URL.
 fn check_resource(grant: &Grant, provider: &ToolProviderConfig) -> Result<(), TokenError> {
     let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
     match (&grant.resource, &provider.base_url) {
@@ -230,7 +229,8 @@ fn check_resource(grant: &Grant, provider: &ToolProviderConfig) -> Result<(), To
 }
 
 /// Whether the token endpoint of a login has the same host as the provider. Only then may a renewal reach the private
-/// networks that the provider permits. The token endpoint is a part of the secret, so any user may have set it.
+/// networks that the provider permits. The check is needed because any user may have chosen the token endpoint: it is
+/// part of the secret.
 fn is_same_host(grant: &Grant, provider: &ToolProviderConfig) -> bool {
     let host = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
     provider.base_url.as_deref().and_then(host).is_some_and(|own| host(&grant.token_endpoint) == Some(own))
@@ -272,7 +272,7 @@ mod tests {
         provider
     }
 
-    /// Creates a service whose clock shows 1000 seconds, and a login that was issued at `issued_at`.
+    /// Creates a login that was issued at `issued_at`, and a service whose clock shows 1000 seconds.
     async fn logins(folder: &std::path::Path, issued_at: i64) -> (Logins, RealmScope, SecretIdentity) {
         let clock = Arc::new(ManualClock(AtomicI64::new(1000)));
         let url = Location::Sqlite(folder.join("db"));
@@ -310,7 +310,7 @@ mod tests {
             assert_eq!((latest.revision > identity.revision, is_claimed), (renewed, claimed), "issued at {issued_at}");
             let due = logins.open(&realm, &latest).await.unwrap().needs_renewal(logins.clock.now());
             assert_eq!(due, renewed, "issued at {issued_at}");
-            // `identity` is an old revision now, so a second rejection has no effect.
+            // After the renewal, `identity` is an old revision, so a second rejection has no effect.
             if renewed {
                 logins.mark_rejected(&realm, &identity).await.unwrap();
                 assert_eq!(secrets.latest(&identity).await.unwrap().unwrap().0, latest);

@@ -1,4 +1,4 @@
-//! Connection tests of providers, and the result of the last test, which is read from its run.
+//! Connection tests of providers. The result of the last test is read from the run of that test.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use toolwright_types::{Document, ErrorCode, ProviderType, Timestamp, ToolEnvelop
 
 use crate::calls::Calls;
 
-/// The number of recent calls that are searched for the last test. Some of them may not be tests, because a tool can
-/// have the same name as the provider.
+/// The number of recent calls that are searched for the last connection test. Some of these calls may not be tests,
+/// because a tool can have the same name as the provider.
 const RECENT_CALLS: u32 = 20;
 
 /// The result of a connection test.
 #[derive(Debug, Clone)]
 pub struct ProviderTest {
-    /// The error, if the provider did not answer or did not accept the credentials.
+    /// The error of the test; `None` if the provider answered and accepted the credentials.
     pub error: Option<ToolError>,
     /// The HTTP status of the response.
     pub http_status: Option<u16>,
-    /// The fingerprints of the tools that an MCP server listed, by name.
+    /// For an MCP server: the fingerprints of its tools, by name.
     pub tools: Option<BTreeMap<String, String>>,
     /// The duration in milliseconds.
     pub duration_ms: u64,
@@ -29,7 +29,7 @@ pub struct ProviderTest {
 }
 
 impl Calls {
-    /// Tests the connection to a provider. `None` if the provider is this server, which needs no connection.
+    /// Tests the connection to a provider. Returns `None` if the provider is this server, which needs no connection.
     pub async fn test_provider(
         &self,
         session: &Session,
@@ -46,7 +46,7 @@ impl Calls {
         }
     }
 
-    /// Returns the last test of a provider, among the tests whose runs the session may read.
+    /// Returns the last connection test of a provider. Tests whose runs the session may not read are ignored.
     pub async fn last_provider_test(
         &self,
         session: &Session,
@@ -88,8 +88,8 @@ impl ProviderTest {
 }
 
 /// Whether an error of a connection test still shows that the provider is reachable and accepts the credentials. Few
-/// HTTP systems serve their base URL, so a status such as 404 is enough. A gRPC server with a configured descriptor set
-/// needs no reflection.
+/// HTTP systems have a resource at their base URL, so a status such as 404 is enough. A gRPC server whose provider has
+/// a descriptor set need not support reflection.
 fn shows_a_connection(provider: &ToolProviderConfig, http_status: Option<u16>, error: &ToolError) -> bool {
     match provider.provider_type {
         ProviderType::Rest => error.code == ErrorCode::ProviderError && http_status.is_some_and(|status| status < 500),

@@ -1,7 +1,7 @@
 //! Checks whether a tool or a provider is ready for a caller: life cycle, permission, provider, secrets, drift and
 //! changed definitions. Never opens a secret.
 //!
-//! First collects the facts that the checks need. The checks are pure functions of these facts.
+//! The module first collects the data that the checks need. The checks are pure functions of this data.
 
 use toolwright_catalog::registry::RegistryError;
 use toolwright_catalog::{Session, Unavailable};
@@ -32,20 +32,20 @@ pub struct ReadinessCheck {
     pub check: &'static str,
     /// The result.
     pub status: CheckStatus,
-    /// What was found.
+    /// The finding, as a sentence.
     pub message: String,
-    /// How to resolve the problem.
+    /// What the caller can do to resolve the problem.
     pub remedy: Option<String>,
-    /// The name of the secret, for the check of a secret.
+    /// For the check of a secret: the name of the secret.
     pub secret: Option<String>,
-    /// The owner of the secret: `user`, `realm` or `org`.
+    /// For the check of a secret: who owns the secret that is used, `user`, `realm` or `org`.
     pub scope: Option<&'static str>,
 }
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckStatus {
-    /// Nothing to do.
+    /// There is no problem.
     Ok,
     /// Calls are possible, but the problem needs attention.
     Warning,
@@ -71,24 +71,24 @@ impl Readiness {
     }
 }
 
-/// A secret that a call needs, and the owner of the secret that the call would use.
+/// A secret that a call needs, and who owns the secret that the call would use.
 struct SecretFact {
     name: String,
     scope: Option<&'static str>,
-    /// Whether a user creates the secret by a login.
+    /// Whether a user creates the secret by logging in.
     is_login: bool,
 }
 
 /// The last connection test of a provider, and the time of the provider's last change.
 struct ConnectionFact {
     test: Option<ProviderTest>,
-    /// When the provider was last changed. A discovery of its tools is not a change.
+    /// When the provider was last changed. Listing the tools of the provider (a discovery) is not a change.
     changed_at: Timestamp,
 }
 
 impl Engine {
-    /// Checks whether a tool is ready for the session. With `probe`, the connection of its provider is tested now.
-    /// Otherwise the check uses the result of the last test.
+    /// Checks whether a tool is ready for the session. If `probe` is set, the connection to the provider of the tool is
+    /// tested now. Otherwise the result of the last test is used.
     pub async fn tool_readiness(
         &self,
         session: &Session,
@@ -206,8 +206,8 @@ impl Engine {
     }
 }
 
-/// Returns when the provider was last changed. A discovery of tools writes its time into the provider, which does not
-/// count as a change. `revisions` are the last revisions, newest first.
+/// Returns when the provider was last changed. A discovery of tools writes the time of the discovery into the provider.
+/// This does not count as a change. `revisions` are the last revisions of the provider, newest first.
 fn changed_at(provider: &Document<ToolProviderConfig>, revisions: &[Document<ToolProviderConfig>]) -> Timestamp {
     let connection = |config: &ToolProviderConfig| ToolProviderConfig { last_discovery_sync: None, ..config.clone() };
     let current = connection(&provider.body);
@@ -274,7 +274,7 @@ fn secret_check(secret: &SecretFact, provider: &ToolProviderConfig) -> Readiness
     ReadinessCheck { secret: Some(name.clone()), scope: secret.scope, ..check }
 }
 
-/// Checks the connection. `None` for a provider that needs no connection.
+/// Checks the connection to a provider. Returns `None` if the provider needs no connection.
 fn connection_check(provider: &ToolProviderConfig, connection: &ConnectionFact) -> Option<ReadinessCheck> {
     if provider.provider_type == ProviderType::QuantumInternal {
         return None;
@@ -299,8 +299,8 @@ fn connection_check(provider: &ToolProviderConfig, connection: &ConnectionFact) 
     })
 }
 
-/// Checks that the definition of an imported MCP tool is the one that was accepted. `None` if the tool has no accepted
-/// definition.
+/// Checks that an imported MCP tool still has the definition that was accepted. Returns `None` if the tool has no
+/// accepted definition.
 fn accepted_definition(
     tool: &ToolDefinition,
     provider: &ToolProviderConfig,

@@ -13,7 +13,7 @@ use toolwright_types::RateLimit;
 
 use crate::status::RedisPing;
 
-/// The response timeout. If Redis is slower, the call continues without it.
+/// The response timeout. If Redis is slower, the call continues without Redis.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn connect(url: &str) -> Result<ConnectionManager, RedisError> {

@@ -20,14 +20,14 @@ use toolwright_types::{ErrorCode, SideEffects, ToolError};
 
 /// The name of the built-in tool that runs Python code.
 const PYTHON: &str = "python";
-/// The function with which code adds a message to its call.
+/// The name of the function with which code adds a message to the envelope of its call.
 const ADD_MESSAGE: &str = "add_message";
-/// The maximum number of concurrent top-level jobs, which are jobs that no other tool called. A job keeps its process
-/// while it waits for a tool that it called.
+/// The maximum number of concurrent top-level jobs. A top-level job is code that no other tool called. A job keeps its
+/// process while it waits for a tool that it called.
 const MAX_TOP_LEVEL_JOBS: usize = 16;
-/// The advice in the error for a job that waited too long in the queue.
+/// The advice in the error message for a job that waited too long in the queue.
 const QUEUE_HINT: &str = "raise `sandbox.max_running`, or let less code run at once";
-/// The maximum number of characters of standard output in an error.
+/// The maximum number of characters of standard output that are shown.
 const MAX_STDOUT_CHARS: usize = 2_000;
 
 /// The backend of FUNCTION tools: it runs functions of the library, or code in a sandbox.
@@ -35,11 +35,11 @@ pub(crate) struct SandboxBackend {
     functions: FunctionBackend,
     /// `None` if the sandbox is disabled.
     sandbox: Option<Sandbox>,
-    /// Limits the top-level jobs. Nested jobs are not limited, because a top-level job could wait forever for a nested
-    /// job that gets no permit.
+    /// Limits the number of top-level jobs. Nested jobs are not limited. Otherwise a top-level job could wait forever
+    /// for a nested job that gets no permit.
     top_level_jobs: Semaphore,
-    /// Limits the top-level jobs of each principal. Without it, the waiting jobs of one principal could hold all
-    /// permits.
+    /// Limits the top-level jobs of each principal. Without this limit, the waiting jobs of one principal could hold
+    /// all permits.
     principals: Shares,
 }
 
@@ -79,15 +79,15 @@ impl SandboxBackend {
     }
 
     async fn run(&self, code: &str, attempt: Attempt<'_>) -> Result<BackendReply, ToolFailure> {
-        // The deadline is earlier than the timeout of the attempt, so that the sandbox ends the code before the
-        // executor does.
+        // The deadline is earlier than the timeout of the attempt. So the sandbox ends the code before the executor
+        // ends the attempt.
         let deadline = Instant::now() + attempt.tool.limits.attempt.mul_f64(0.95);
         let sandbox = self.sandbox.as_ref().ok_or_else(no_sandbox)?;
         let invocation = &attempt.tool.definition.invocation;
         let language = language(invocation.path.as_deref().unwrap_or_default()).ok_or_else(no_sandbox)?;
         let inputs = attempt.arguments()?;
-        // The function `add_message` would hide an input or a granted tool with the same name. In that case the code
-        // does not get the function.
+        // If an input or a granted tool has the name `add_message`, the built-in function would hide it. In that case
+        // the code does not get the built-in function.
         let adds_messages = inputs.get(ADD_MESSAGE).is_none() && !invocation.functions.contains_key(ADD_MESSAGE);
         let own = adds_messages.then(|| ADD_MESSAGE.to_owned());
         let job = Job {
@@ -113,11 +113,11 @@ impl SandboxBackend {
     }
 }
 
-/// Lets code call the tools that its definition grants, with the permissions of the caller.
+/// Lets code call the tools that the definition of its tool grants, with the permissions of the caller.
 struct ToolHost<'a> {
     attempt: Attempt<'a>,
     functions: &'a IndexMap<String, String>,
-    /// Numbers the calls of a job, so that two calls with the same input have different ids.
+    /// Numbers the calls of a job, so that two calls with the same input have different call ids.
     sequence: Mutex<CallSequence>,
     deadline: Instant,
 }
@@ -165,14 +165,14 @@ impl AsyncHost for ToolHost<'_> {
     }
 
     /// Returns `None` if the job has waited long in the queue, because the code then had less time than its time limit
-    /// allows. In that case the executor ends the attempt, and its error contains the time in the queue.
+    /// promises. In that case the executor ends the attempt, and the error says how long the job waited.
     fn deadline(&self) -> Option<Instant> {
         let Attempt { queue, tool, .. } = self.attempt;
         (!queue.waited_long(tool.limits.attempt)).then_some(self.deadline)
     }
 }
 
-/// Returns the limits of a job. The time limit is shorter than the timeout of the tool. So the sandbox reports the
+/// Returns the limits of a job. The time limit is shorter than the timeout of the tool, so that the sandbox reports the
 /// timeout before the executor does.
 fn limits(tool: &CompiledTool) -> JobLimits {
     let own = tool.definition.timeout_ms.map(|ms| Duration::from_millis(ms).mul_f64(0.9));
@@ -214,7 +214,7 @@ fn truncated(text: &str) -> String {
     }
 }
 
-/// Adds the tool `python` to the library if the sandbox is enabled.
+/// Adds the tool `python` to the library if there is a sandbox.
 pub(crate) fn with_python(library: Library, sandbox: Option<&Sandbox>) -> Library {
     match sandbox {
         Some(sandbox) => library.with_dyn(Arc::new(PythonTool { spec: python_spec(), sandbox: sandbox.clone() })),

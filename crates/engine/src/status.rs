@@ -1,4 +1,5 @@
-//! The status of a server: its features, the languages of its sandbox, and the health of its parts.
+//! The status of a server: its features, the languages that its sandbox runs, and the health of the database and the
+//! other parts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use toolwright_store::Store;
 
 /// The time limit of each check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the status of the languages is cached. The check of the languages starts a worker for each language, which
-/// takes longer than the other checks.
+/// How long the status of the languages is cached. Checking the languages takes longer than the other checks, because a
+/// worker is started for each language.
 const LANGUAGES_TTL: Duration = Duration::from_secs(60);
-/// The free disk space below which the disk needs attention.
+/// The free disk space below which the server reports a problem.
 const LOW_DISK_BYTES: u64 = 1 << 30;
 
 /// Sends a ping to Redis.
@@ -47,16 +48,16 @@ pub(crate) struct StatusParts {
 /// Whether this server runs code of a language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanguageStatus {
-    /// The name, as in `invocation.path`.
+    /// The name of the language, as in `invocation.path` of a tool.
     pub language: &'static str,
     /// Why the language is not available. `None` if it is available.
     pub reason: Option<String>,
 }
 
-/// The health of a part.
+/// The health of a part of the server.
 #[derive(Debug, Clone)]
 pub struct PartHealth {
-    /// The name of the part.
+    /// The name of the part, such as `database`.
     pub part: &'static str,
     /// What is wrong. `None` if the part works.
     pub problem: Option<String>,
@@ -92,7 +93,7 @@ impl ServerStatus {
         &self.0.parts.data
     }
 
-    /// Returns the number of agent runs and calls in progress.
+    /// Returns the number of tasks that drive or recover a run on this server.
     pub fn running(&self) -> usize {
         self.0.parts.runs.running()
     }
@@ -164,7 +165,7 @@ impl ServerStatus {
     }
 }
 
-/// Runs the check of a part within the time limit. `None` if the server does not use the part.
+/// Runs the check of a part within the time limit. Returns `None` if the server does not use the part.
 async fn within(part: &'static str, check: impl Future<Output = Option<Result<(), BoxError>>>) -> Option<PartHealth> {
     let problem = match tokio::time::timeout(CHECK_TIMEOUT, check).await {
         Ok(result) => result?.err().map(|error| chain(&*error)),
@@ -173,7 +174,7 @@ async fn within(part: &'static str, check: impl Future<Output = Option<Result<()
     Some(PartHealth { part, problem })
 }
 
-/// Returns an error with its causes.
+/// Returns the text of an error followed by its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

@@ -38,7 +38,7 @@ pub enum VaultError {
     /// The value is empty or too large.
     #[error("the value of a secret must have 1 to {MAX_SECRET_BYTES} bytes")]
     Size,
-    /// The user to whom the secret would belong does not exist in this realm.
+    /// The user who would own the secret does not exist in this realm.
     #[error("{0}")]
     Owner(String),
     /// The principal has the maximum number of secrets.
@@ -75,17 +75,17 @@ impl Vault {
         })
     }
 
-    /// Returns the secrets that apply to the session, without their values.
+    /// Returns the secrets that the session can use, without their values.
     pub async fn list(&self, session: &Session) -> Result<Vec<SecretInfo>, VaultError> {
         self.access.require(session, Action::Read, Resource::Realm)?;
         let all = self.store.secrets(&session.realm).list(session.principal.id).await.map_err(Unavailable::from)?;
         Ok(all)
     }
 
-    /// Returns the scope of the secret that applies to the session: `user`, `realm` or `org`. Returns `None` if no
-    /// secret applies.
+    /// Returns who owns the secret that the session would use: `user`, `realm` or `org`. Returns `None` if there is no
+    /// such secret.
     pub(crate) async fn scope_of(&self, session: &Session, name: &str) -> Result<Option<&'static str>, Unavailable> {
-        // No secret has an invalid name, so nothing is found.
+        // The name is not valid, so no secret has this name.
         let Ok(name) = name.parse::<RefName>() else { return Ok(None) };
         let found = self.store.secrets(&session.realm).lookup(&name, session.principal.id).await?;
         Ok(found.map(|identity| identity.scope.as_str()))
@@ -111,7 +111,7 @@ fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> ports:
     ports::PortError { port: "the secret store", source: Box::new(source) }
 }
 
-/// Resolves secrets for the executor: implements its port `SecretResolver`.
+/// Resolves secrets for the executor. Implements the port `SecretResolver` of the executor.
 pub(crate) struct VaultPort {
     pub store: Store,
     pub logins: Logins,
@@ -125,7 +125,7 @@ impl ports::SecretResolver for VaultPort {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<SecretRevision>, ports::PortError>> {
         Box::pin(async move {
-            // No secret has an invalid name, so nothing is found.
+            // The name is not valid, so no secret has this name.
             let Ok(name) = name.parse::<RefName>() else {
                 return Ok(None);
             };
@@ -177,8 +177,8 @@ impl ports::SecretResolver for VaultPort {
     }
 }
 
-/// Encodes the id of a secret as text for the executor. For a user's secret, the text includes the owner.
-/// [`stored_identity`] decodes it.
+/// Encodes the identity of a secret as text for the executor. For a user's secret, the text contains the owner.
+/// [`stored_identity`] decodes the text.
 fn opaque_id(identity: &toolwright_store::SecretIdentity) -> String {
     match identity.scope {
         SecretScope::User(owner) => format!("{}/{owner}", identity.id),

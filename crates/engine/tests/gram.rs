@@ -61,7 +61,7 @@ impl Fixture {
         (started.run, settled)
     }
 
-    /// Closes the engine and reads the stored journals of some runs.
+    /// Closes the engine, and returns the stored journal of each run.
     async fn journals(self, runs: &[RunId]) -> Vec<Vec<String>> {
         self.engine.close().await;
         let options = toolwright_store::StoreOptions {
@@ -137,7 +137,7 @@ async fn unknown_property_is_an_error_when_compiling_and_a_warning_when_interpre
 }
 
 #[tokio::test]
-async fn invalid_agent_is_rejected_in_every_execution_model() {
+async fn invalid_agent_is_rejected_whether_it_is_compiled_or_interpreted() {
     let fixture = Fixture::new().await;
     for (property, message) in [
         ("policy.maxCostUsd: 1.5, fallbackModel: \"openai/of-no-price\"", "price"),

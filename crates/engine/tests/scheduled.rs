@@ -30,7 +30,7 @@ use toolwright_types::{RunId, RunStatus, SystemClock};
 
 const HELLO: &str = include_str!("../../../examples/hello_world.gram");
 
-/// A scheduler that ignores the first reply to each request and repeats the request.
+/// A scheduler that ignores the first reply to each request and sends the request again.
 #[derive(Default)]
 struct RepeatingScheduler {
     runs: OnceLock<Runs>,
@@ -92,7 +92,7 @@ struct World {
 struct SlowTool {
     /// How often the tool was called.
     calls: AtomicUsize,
-    /// If this is set, a call ends only when the test waits at the barrier too.
+    /// If set, a call ends only when the test waits at this barrier too.
     barrier: OnceLock<Barrier>,
     started: Notify,
 }
@@ -206,7 +206,7 @@ async fn second_invocation_does_not_execute_a_running_task() {
     let (same, run, again) = (runs.clone(), started.run, call.clone());
     first.spawn(async move { same.execute_tasks(run, "first", again).await.unwrap() });
     tool.started.notified().await;
-    // The second invocation ends at once, although the call that the first invocation made has not ended.
+    // The second invocation ends at once, although the call of the first invocation is still running.
     let plan = runs.execute_tasks(started.run, "second", wake().await.tasks).await.unwrap();
     assert!(plan.tasks.is_empty() && plan.timer.is_none(), "{plan:?}");
     tokio::task::spawn_blocking(move || tool.barrier.get().map(Barrier::wait)).await.unwrap();
@@ -217,7 +217,7 @@ async fn second_invocation_does_not_execute_a_running_task() {
 }
 
 #[tokio::test]
-async fn repeated_approval_is_journaled_once() {
+async fn approval_that_is_delivered_twice_is_journaled_once() {
     let world = World::new(Some(Shared::default())).await;
     let careful = HELLO.replace("model:", "requiresApproval: true, model:");
     let careful = careful.replace("ToolSpecification {", "ToolSpecification { sideEffects: \"writes\",");

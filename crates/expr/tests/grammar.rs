@@ -22,7 +22,7 @@ fn check_agreement(source: &str) -> Result<(), String> {
     }
 }
 
-/// Whether the error message belongs to a text that this crate rejects intentionally.
+/// Whether the error message is for a text that `cel` accepts and this crate rejects intentionally.
 fn is_known_difference(message: &str) -> bool {
     const REJECTED: &[&str] = &[
         "unknown function",

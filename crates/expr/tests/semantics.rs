@@ -379,7 +379,7 @@ fn exceeded_budget_is_an_error_even_if_another_operand_decides_the_result() {
 }
 
 #[test]
-fn evaluate_rejects_a_scope_that_is_not_an_object() {
+fn evaluate_accepts_an_expression_or_template_and_rejects_a_scope_that_is_not_an_object() {
     let result = evaluate("a + 1", &json!({"a": 1})).unwrap();
     assert_eq!(serde_json::to_value(result).unwrap(), json!({"value": 2, "warnings": []}));
     assert_eq!(evaluate("${a}", &json!({"a": [1]})).unwrap().value, json!([1]));

@@ -1,7 +1,7 @@
 //! Measures the speed of parsing, printing and queries, and compares this parser with the reference parser.
 //!
-//! Run it with `cargo bench -p toolwright-gram`. Each figure is the best of several rounds over the same text. This
-//! reduces the effect of other processes on the measurement.
+//! Run it with `cargo bench -p toolwright-gram`. Each figure is the best of several rounds over the same text, which
+//! reduces the effect of other processes on the result.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a developer tool")]
 
 use std::fmt::Write;

@@ -40,7 +40,8 @@ impl Diagnostic {
     }
 }
 
-/// Validates each agent and tool. Each error comes with the path from the document root to the invalid element.
+/// Validates each agent and tool in `text`. Returns each error with the path from the document root to the invalid
+/// element.
 fn validate(text: &Pattern, others: &DefinitionIndex) -> Vec<(Vec<usize>, ValidationError)> {
     let mut found = Vec::new();
     let definitions = others.with(text);

@@ -188,8 +188,8 @@ impl SpannedError {
     }
 }
 
-/// The maximum number of errors that are reported for one text. Each further error would cost time, because computing
-/// the column of an error scans its line, which may be long.
+/// The maximum number of errors that are reported for one text. The limit bounds the time, because computing the column
+/// of an error scans the whole line, and a line may be long.
 pub(crate) const MAX_DIAGNOSTICS: usize = 50;
 
 /// Adds positions to the errors and sorts them by span.
@@ -236,7 +236,7 @@ pub(crate) fn abbreviate(text: &str) -> String {
     short
 }
 
-/// The number of characters shown on each side of an error. The rest of the line is cut off, because a line may be a
+/// The number of characters shown on each side of an error. The rest of the line is omitted, because a line may be a
 /// megabyte long.
 const CONTEXT_CHARS: usize = 60;
 

@@ -12,10 +12,11 @@ use crate::print::{print_line, print_value};
 /// One difference between two documents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PatternDifference {
-    /// The path from the document to the pattern, with one segment per level. A segment is the identity of the pattern
-    /// on that level, or the position of a pattern without an identity, counted from 1.
+    /// The path from the document to the changed pattern, with one segment per level. A segment is the identity of the
+    /// pattern at that level. If the pattern has no identity, the segment is its position among its siblings, counted
+    /// from 1.
     pub path: Vec<String>,
-    /// The change of the pattern.
+    /// What changed in the pattern.
     #[serde(flatten)]
     pub change: PatternChange,
 }
@@ -24,14 +25,14 @@ pub struct PatternDifference {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum PatternChange {
-    /// The pattern was added.
+    /// A pattern was added.
     Added {
-        /// The pattern.
+        /// The added pattern.
         pattern: Pattern,
     },
-    /// The pattern was removed.
+    /// A pattern was removed.
     Removed {
-        /// The pattern.
+        /// The removed pattern.
         pattern: Pattern,
     },
     /// A label was added.
@@ -46,7 +47,7 @@ pub enum PatternChange {
     },
     /// A property was added, removed or changed.
     Property {
-        /// The key.
+        /// The key of the property.
         key: String,
         /// The old value. `None` if the property was added.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +56,7 @@ pub enum PatternChange {
         #[serde(skip_serializing_if = "Option::is_none")]
         after: Option<Value>,
     },
-    /// The elements have a different order.
+    /// The order of the elements changed.
     Reordered,
 }
 
@@ -126,8 +127,8 @@ impl Differences {
         }
     }
 
-    /// Compares two lists of patterns. Each returned pair contains the indexes of two patterns that were compared with
-    /// each other.
+    /// Compares two lists of patterns and records the differences. Returns the pairs of patterns that correspond to
+    /// each other, as an index into `before` and an index into `after`.
     fn elements(&mut self, before: &[Pattern], after: &[Pattern]) -> Vec<(usize, usize)> {
         let pairs = pair(before, after);
         for (old, new) in &pairs {
@@ -170,8 +171,8 @@ fn pair<'p>(before: &'p [Pattern], after: &'p [Pattern]) -> Vec<(usize, usize)> 
     let mut unpaired = UnpairedPatterns::new(after);
     let mut pairs: Vec<(usize, Option<usize>)> =
         before.iter().enumerate().map(|(old, pattern)| (old, unpaired.take(&key(pattern)))).collect();
-    // The remaining patterns without an identity have no equal pattern in the other list, so they have probably
-    // changed. They are paired in order.
+    // The remaining patterns without an identity have no equal counterpart, so they have probably changed. They are
+    // paired in order.
     let mut rest = (0..).zip(after).filter(|(new, pattern)| pattern.identity().is_empty() && !unpaired.is_taken(*new));
     for (old, new) in &mut pairs {
         let is_anonymous = before.get(*old).is_some_and(|pattern| pattern.identity().is_empty());

@@ -13,7 +13,7 @@ pub enum TokenClass {
     Comment,
     /// Brackets, commas, colons and `|`.
     Punctuation,
-    /// A token that belongs to an arrow.
+    /// A token of an arrow.
     Arrow,
     /// The identifier of a pattern.
     Identifier,
@@ -80,7 +80,7 @@ pub fn highlight(source: &str) -> Vec<(Span, TokenClass)> {
     classes
 }
 
-// Recursion cannot overflow the stack, because the depth of the tree is limited.
+// The depth of the tree is limited, so recursion cannot overflow the stack.
 fn collect(node: Node, classes: &mut Vec<(Span, TokenClass)>) {
     let mut before: Option<Token> = None;
     let mut children = node.children().peekable();

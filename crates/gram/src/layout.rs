@@ -71,7 +71,8 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Writes a node on several lines. The caller has written the gap (whitespace) before its first token.
+    /// Writes a node on several lines. The caller has already written the whitespace before the first token of the
+    /// node.
     fn write_multi_line(&mut self, node: Node<'t>) {
         match node.kind() {
             NodeKind::Bracket => self.write_list(node, TokenKind::CloseBracket),
@@ -115,8 +116,8 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Writes a closing bracket, on a new line if items precede it. Comments before the bracket are indented like the
-    /// items.
+    /// Writes a closing bracket. If items precede the bracket, it gets its own line. Comments before the bracket are
+    /// indented like the items.
     fn close(&mut self, before: Child, token: Token<'t>) {
         let only_subject = match before {
             Child::Node(node) => node.kind() == NodeKind::Subject,
@@ -170,7 +171,7 @@ impl<'t> Writer<'t> {
     }
 
     /// Writes the comments before token `index`. A comment that was alone on a line stays alone on a line. Returns the
-    /// whitespace required after the comments, or `None` if there are no comments.
+    /// whitespace that must follow the comments, or `None` if there are no comments.
     fn comments(&mut self, index: usize, line: Gap) -> Option<Gap> {
         let mut follows = None;
         while self.next < index {
@@ -258,7 +259,7 @@ impl<'t> SingleLineWriter<'t> {
     }
 }
 
-/// Returns the gap before `child` when its parent is written on one line.
+/// Returns the whitespace before `child` when its parent is written on one line. `before` is the previous child.
 fn single_line_gap(parent: NodeKind, before: Option<Child>, child: Child) -> Gap {
     let Some(before) = before else { return Gap::None };
     let before_kind = match before {

@@ -19,7 +19,7 @@ impl Span {
         Self { start, end }
     }
 
-    /// Returns the part of `text` that the span covers, or an empty string if the span is outside of `text`.
+    /// Returns the part of `text` inside the span, or an empty string if the span is outside of `text`.
     pub fn slice(self, text: &str) -> &str {
         text.get(self.start..self.end).unwrap_or_default()
     }
@@ -40,8 +40,8 @@ impl fmt::Display for Position {
     }
 }
 
-/// The offsets at which the lines of a text start. They allow a binary search for the line of an offset, instead of a
-/// scan of the text.
+/// The offsets at which the lines of a text start. With these offsets, the line of a position is found by binary search
+/// instead of a scan of the text.
 #[derive(Debug)]
 pub(crate) struct LineIndex<'s> {
     text: &'s str,

@@ -31,7 +31,7 @@ const MAX_MESSAGE_BYTES: usize = 8 << 20;
 /// The maximum number of messages of a server stream.
 const MAX_MESSAGES: usize = 10_000;
 
-/// The `invocation.path` of a tool that returns the server's descriptor set, in base64.
+/// The `invocation.path` of a tool that returns the descriptor set of the gRPC server, in base64.
 pub const REFLECTION_METHOD: &str = "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 /// The backend of GRPC tools.
@@ -89,7 +89,7 @@ impl Backend for GrpcBackend {
     }
 }
 
-/// Returns the descriptor set of the server, in base64.
+/// Returns the descriptor set of the gRPC server, in base64.
 async fn descriptor_set(server: &Server) -> Result<Value, ToolFailure> {
     let files = reflection::fetch_descriptors(server, &[]).await.map_err(|status| to_failure(&status))?;
     Ok(Value::String(base64::engine::general_purpose::STANDARD.encode(files.encode_to_vec())))

@@ -1,5 +1,5 @@
-//! Parses and caches descriptors. The cache key contains the hash of the provider, so the descriptors of a changed
-//! provider are loaded again.
+//! Parses and caches descriptors, which define services, methods and messages. The cache key contains the hash of the
+//! provider, so the descriptors of a changed provider are loaded again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub fn parse_descriptor_set(base64: &str) -> Result<DescriptorPool, InvalidDescr
     DescriptorPool::decode(bytes.as_slice()).map_err(|error| InvalidDescriptorSet(error.to_string()))
 }
 
-/// The descriptors of services, by the hash of the provider and the name of the service.
+/// The descriptors of services, keyed by the provider's hash and the service name.
 pub(crate) struct DescriptorCache(moka::future::Cache<(String, String), DescriptorPool>);
 
 impl Default for DescriptorCache {

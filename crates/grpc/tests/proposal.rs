@@ -12,7 +12,7 @@ fn inventory() -> DescriptorPool {
 }
 
 #[test]
-fn every_method_without_client_streaming_becomes_a_tool() {
+fn every_grpc_method_without_client_streaming_becomes_a_tool() {
     let options = GrpcImportOptions { provider: "stock".into(), ..GrpcImportOptions::default() };
     let proposal = propose_tools(&inventory(), &options);
     let tools: Vec<Value> = proposal.tools.iter().map(|tool| serde_json::to_value(tool).unwrap()).collect();
@@ -36,7 +36,7 @@ fn every_method_without_client_streaming_becomes_a_tool() {
 }
 
 #[test]
-fn only_listed_services_are_imported_and_an_empty_prefix_is_omitted() {
+fn only_listed_grpc_services_become_tools_and_an_empty_prefix_is_omitted() {
     let names = |services: &[&str], prefix: &str| -> Vec<String> {
         let services = services.iter().map(|name| (*name).to_owned()).collect();
         let options = GrpcImportOptions { provider: "stock".into(), services, prefix: Some(prefix.into()) };
@@ -47,7 +47,7 @@ fn only_listed_services_are_imported_and_an_empty_prefix_is_omitted() {
 }
 
 #[test]
-fn invalid_descriptor_set_is_rejected() {
+fn invalid_descriptor_set_is_rejected_and_an_empty_set_has_no_services() {
     for (text, expected) in [("?", "base64"), ("AAAA", "is invalid"), ("", "")] {
         match parse_descriptor_set(text) {
             Err(error) => assert!(error.to_string().contains(expected), "{error}"),

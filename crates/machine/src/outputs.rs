@@ -25,7 +25,7 @@ pub struct AgentOutputs {
 }
 
 impl AgentOutputs {
-    /// Creates outputs from envelopes in call order.
+    /// Creates outputs from envelopes that are in the order in which the calls were started or refused.
     pub fn new(
         response: String,
         envelopes: impl IntoIterator<Item = ToolEnvelope>,
@@ -37,7 +37,7 @@ impl AgentOutputs {
         Self { response, tool_order: tools_by_id.keys().cloned().collect(), tools_by_id, last_tool, traces_url }
     }
 
-    /// The envelopes in call order.
+    /// The envelopes in the order of `tool_order`.
     pub fn in_order(&self) -> impl DoubleEndedIterator<Item = &ToolEnvelope> {
         self.tool_order.iter().filter_map(|id| self.tools_by_id.get(id))
     }

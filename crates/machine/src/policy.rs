@@ -22,7 +22,8 @@ pub struct Policy {
     /// Whether every write needs approval.
     #[serde(default, skip_serializing_if = "is_default")]
     pub requires_approval: bool,
-    /// Whether the request that started the run also confirmed the calls of the run.
+    /// Whether the request that started the run confirmed its calls. Then a tool's `requiresConfirmation` requires no
+    /// further approval.
     #[serde(default, skip_serializing_if = "is_default")]
     pub confirmed: bool,
     /// What happens with a call whose outcome is unknown: it is reported to the model, or a person decides whether to
@@ -82,7 +83,8 @@ pub enum Guardrail {
     },
     /// Forbids deletions.
     NoDelete,
-    /// Requires confirmation for some calls. Without `tools` and side effects, every call requires it.
+    /// Requires confirmation for calls to the listed tools, and for calls with at least these side effects. If neither
+    /// is given, every call requires confirmation.
     RequireConfirmation {
         /// The tools that need confirmation.
         tools: BTreeSet<String>,
@@ -109,7 +111,7 @@ impl Guardrail {
     }
 }
 
-/// The setting that requires approval for a call.
+/// A setting that requires approval for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalTrigger {

@@ -56,14 +56,14 @@ pub enum RunUpdateKind {
     },
 }
 
-/// A run that also reports each change as an update.
+/// A run that also reports its changes as updates for clients.
 #[derive(Debug)]
 pub struct Timeline {
     run: AgentRun,
     known_envelopes: usize,
 }
 
-/// The result of one event.
+/// The effects and updates that a change of the run produced.
 #[derive(Debug, Default)]
 pub struct Transition {
     /// The effects to perform.
@@ -84,7 +84,7 @@ impl Timeline {
         &self.run
     }
 
-    /// Returns the requested effects that were not issued to the driver yet.
+    /// Returns the requested effects that were not issued to the driver yet, and the updates about them.
     pub fn advance(&mut self) -> Transition {
         let effects = self.run.next();
         let mut updates = Vec::with_capacity(effects.len());

@@ -41,7 +41,7 @@ pub struct ToolInvocation {
     /// Whether the output came from the result cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// The origin of the result, if a trial did not execute the tool.
+    /// The source of the result, if the tool was not executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CallSource>,
     /// The status; absent while the client must act.
@@ -52,7 +52,8 @@ pub struct ToolInvocation {
     pub error_message: Option<String>,
 }
 
-/// A call in the format for clients that execute a part of the call, with the payload that the server prepared.
+/// A call in the format for clients that perform the last part of a call. Contains the payload that the server
+/// prepared for the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -120,7 +121,7 @@ pub struct ToolCallEntry {
     /// The call and its result.
     #[serde(flatten)]
     pub invocation: ToolInvocation,
-    /// The call id and the fields for a client that executes a part of the call.
+    /// The call id, and the fields for a client that performs the last part of the call.
     #[serde(flatten)]
     pub call: AgentToolCall,
 }

@@ -152,8 +152,8 @@ where
         self.sends.push(Box::pin(async move { (id, sent.await) }));
     }
 
-    /// Records a failure to send a message to the server. If the message was a request, returns an error response to
-    /// the client.
+    /// Records a failure to send a message to the server. If the message was a request, sends an error response to the
+    /// client.
     async fn handle_sent(&mut self, (id, sent): SendOutcome) -> std::io::Result<()> {
         let Err(error) = sent else { return Ok(()) };
         tracing::warn!(%error, "message to the MCP server was not sent");

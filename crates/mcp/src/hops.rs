@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use toolwright_tools::ToolFailure;
 use toolwright_types::{ErrorCode, ToolError};
 
-/// The field of `_meta` with the number of servers.
+/// The field of `_meta` with the number of servers that a call has passed through.
 pub(crate) const META_KEY: &str = "toolwright/hops";
 /// The field of the `_meta` of a tool list that identifies the deployment.
 pub(crate) const DEPLOYMENT_META_KEY: &str = "toolwright/deployment";
@@ -26,7 +26,8 @@ pub(crate) fn from_value(hops: &Value) -> u8 {
     u8::try_from(hops.as_u64().unwrap_or_default()).unwrap_or(u8::MAX)
 }
 
-/// Returns the `_meta` of a call that this server sends, after it received a call with this number of hops.
+/// Returns the `_meta` for a call that this server makes while it handles a received call. `received` is the number of
+/// servers that the received call has passed through. Fails if it has reached [`MAX_HOPS`].
 pub(crate) fn next_meta(received: u8) -> Result<RequestMetaObject, ToolFailure> {
     if received >= MAX_HOPS {
         let message = format!(

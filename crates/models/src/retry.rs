@@ -13,7 +13,8 @@ use crate::{ErrorKind, Model, ModelError, Sink};
 pub struct RetryPolicy {
     /// The maximum number of retries after the first attempt.
     pub max_retries: u32,
-    /// The delays between retries. If a provider asks for a longer wait than the maximum, there are no further retries.
+    /// The delays between retries. If a provider asks for a longer wait than the maximum delay, there are no further
+    /// retries.
     pub delays: RetryDelays,
 }
 

@@ -41,10 +41,10 @@ fn mapping() -> PropertyMapping {
 pub struct AgentBundle {
     /// The agent.
     pub definition: AgentDefinition,
-    /// The tools whose specification is in the agent's pattern or in another document, in the order of the agent's
-    /// elements. All other tools are resolved by name when the agent runs.
+    /// The tools that the agent's pattern or another document specifies, in the order of the agent's elements. All
+    /// other tools are resolved by name when the agent runs.
     pub tools: Vec<ToolDefinition>,
-    /// Descriptions of the unknown properties that were ignored, each with its agent or tool.
+    /// Descriptions of the ignored unknown properties. Each description names the agent or tool that has the property.
     pub ignored_properties: Vec<String>,
 }
 
@@ -122,15 +122,16 @@ fn tools<P: std::borrow::Borrow<Pattern>>(
         }
         match tool::read(specified, unknown) {
             Ok(tool) => tools.push(tool),
-            // The errors of a shared tool are reported at its definition and again at each agent that refers to it.
+            // The errors of a tool in another document are reported at the tool itself and again at each agent that
+            // refers to it.
             Err(found) => errors.extend(found.into_iter().map(|error| error.nested(index))),
         }
     }
     (tools, errors)
 }
 
-/// Sets `toolRefs` from three sources: the elements of the pattern, their versions in `toolVersions`, and the property
-/// `toolRefs` with additional tools.
+/// Sets `toolRefs` from three sources: the elements of the pattern, the versions of these elements in `toolVersions`,
+/// and the property `toolRefs` with additional tools.
 fn add_tool_refs<P: std::borrow::Borrow<Pattern>>(agent: &AgentSpecView<P>, fields: &mut DefinitionFields) {
     let mut versions: BTreeMap<String, Json> = BTreeMap::new();
     if let Some(property) = agent.pattern().get(VERSIONS) {

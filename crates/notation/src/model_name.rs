@@ -1,4 +1,4 @@
-//! Converts a model name such as `OpenAI/gpt-4o` to its two fields, provider and model, and back.
+//! Converts a model name such as `OpenAI/gpt-4o` to the two fields provider and model, and back.
 
 /// The name that stands for the server's default model.
 const DEFAULT: &str = "default";

@@ -35,11 +35,11 @@ pub(crate) struct DefinitionFields {
     pub named: Map<String, Json>,
     /// The fields of each group.
     groups: BTreeMap<String, Map<String, Json>>,
-    /// The fields that override all others.
+    /// The fields in the property `exact`, which override all other fields.
     exact: Map<String, Json>,
-    /// Properties that do not match any field.
+    /// The names of properties that do not correspond to a field.
     unknown: Vec<String>,
-    /// The errors of invalid properties.
+    /// The errors about invalid properties.
     errors: Vec<DefinitionError>,
     what: String,
 }

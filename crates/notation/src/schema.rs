@@ -21,8 +21,8 @@ pub(crate) fn return_type(schema: &Json) -> Option<Type> {
     let parameters = parameters(&around)?;
     let [only] = parameters.as_slice() else { return None };
     let is_bare = *only == Parameter::required(&only.name, only.kind.clone());
-    // As a return type, `Object` without fields means that there is no output schema. So this type cannot express an
-    // output schema.
+    // The return type `Object` without fields means that there is no output schema. So it cannot express an output
+    // schema.
     (is_bare && only.kind != Type::Object(None)).then(|| only.kind.clone())
 }
 

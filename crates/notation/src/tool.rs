@@ -11,7 +11,7 @@ use crate::{DefinitionError, schema};
 /// The default tool type: a function of the library, resolved by name when the tool is called.
 const FUNCTION: &str = "FUNCTION";
 
-/// The label that is written. The label `Tool` is accepted too.
+/// The label in written patterns. The label `Tool` is also accepted when a pattern is read.
 const LABEL: &str = "ToolSpecification";
 
 fn mapping() -> PropertyMapping {

@@ -15,8 +15,8 @@ pub(crate) struct ProposedAuth {
     pub hint: Option<String>,
 }
 
-/// Returns the authentication for the first required scheme that a provider supports. `secret` is the name of the
-/// provider's secret.
+/// Returns the authentication for the first required scheme that a provider supports. A scheme that needs manual work
+/// is used only if there is no other supported scheme. `secret` is the name of the provider's secret.
 pub(crate) fn propose_auth(document: &OpenApiDocument, secret: &str) -> ProposedAuth {
     let schemes = document.root.pointer("/components/securitySchemes").and_then(Value::as_object);
     let required = required_schemes(document);

@@ -48,8 +48,8 @@ pub(crate) struct BodyMapping {
     pub body_property: Option<String>,
 }
 
-/// Reads the request body. JSON media types are preferred to forms. Returns `None` if the operation has no body, or an
-/// optional body that is empty or has no supported media type.
+/// Reads the request body. JSON media types are preferred to forms. Returns `None` if the operation has no body, if the
+/// body has no media types, or if the body is optional and is empty or has only unsupported media types.
 pub(crate) fn read<'d>(
     document: &'d OpenApiDocument,
     operation: &'d Value,

@@ -116,8 +116,8 @@ fn check_describes_objects(fields: &Map<String, Value>) -> Result<(), NotAnObjec
     Ok(())
 }
 
-/// Replaces `allOf` parts that are only a reference with copies of their definitions, so that merging them does not
-/// affect other uses of the definitions.
+/// Replaces each `allOf` part that is only a reference with a copy of the referenced definition. Merging then changes
+/// the copy and not the definition, which other schemas may use.
 fn inline_parts(schema: &mut Map<String, Value>, definitions: &Map<String, Value>, remaining: &mut usize) {
     let Some(Value::Array(parts)) = schema.get_mut("allOf") else { return };
     for part in parts.iter_mut().filter_map(Value::as_object_mut) {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn single_star_stops_at_a_slash_and_double_star_does_not() {
+    fn glob_star_does_not_match_a_slash_and_glob_double_star_does() {
         for (pattern, text, expected) in [
             ("/pets", "/pets", true),
             ("/pets", "/pets/", false),

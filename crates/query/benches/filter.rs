@@ -1,4 +1,4 @@
-//! Measures parsing, binding and SQL compilation of queries and the matching of documents.
+//! Measures the parsing, binding and SQL compilation of queries, and the matching of documents.
 //!
 //! Run it with `cargo bench -p toolwright-query`. Each printed time is the best of several rounds, which reduces the
 //! influence of other processes.

@@ -12,11 +12,11 @@ use crate::datetime::micros;
 use crate::filter::{Bound, Like, Predicate, ValueSet, ValueTest, Words};
 use crate::{Case, Condition, Direction, Filter, Item, Literal, MAX_PATTERN, ObjectId, Term, WildcardPattern};
 
-/// Maps each edge of a query to a filter that matches the documents with this edge. The filter compares ids or the
+/// Maps each edge of a query to a filter that matches the documents with this edge. Such a filter compares ids or the
 /// values of a field.
 pub type EdgeFilters = HashMap<Edge, Filter>;
 
-/// A relation in `hasEdge(…)` or `hasIncomingEdge(…)`.
+/// The relation that a condition `hasEdge(…)`, `hasOutgoingEdge(…)` or `hasIncomingEdge(…)` tests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Edge {
     /// Whether the matching documents are the source or the target of the relation.
@@ -225,7 +225,7 @@ fn value_set(items: &[Item], context: &BindContext<'_>) -> Result<ValueSet, Quer
     Ok(values.sorted())
 }
 
-/// Adds the value of a variable. If the value is a list, adds each item.
+/// Adds the value of a variable to `values`. If the value is a list, adds each item.
 fn add_collection(values: &mut ValueSet, name: &str, context: &BindContext<'_>) -> Result<(), QueryBindError> {
     let items = match context.variable(name)? {
         Value::Array(items) => items.as_slice(),
@@ -273,7 +273,7 @@ fn add_value(values: &mut ValueSet, value: &Value, case: Case) {
     }
 }
 
-/// Adds the text of a variable. If the text is also an id, a boolean, a number or a date, that value is added too.
+/// Adds a text to `values`. If the text is also an id, a boolean, a number or a date, adds that value too.
 fn add_text(values: &mut ValueSet, text: &str, case: Case) {
     let case = if ObjectId::parse(text).is_some() { Case::Insensitive } else { case };
     values.insert_text(text, case);
@@ -345,7 +345,8 @@ fn words(term: &Term, context: &BindContext<'_>) -> Result<Words, QueryBindError
     let text = context.term(term)?;
     let list: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
     if let Term::Variable(name) = term {
-        // The parser has already checked words in the query text, so only the values of variables are checked here.
+        // The parser has already checked the words that are written in the query, so only words from variables are
+        // checked here.
         if list.is_empty() {
             return Err(QueryBindError::NoWords(name.clone()));
         }

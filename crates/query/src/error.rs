@@ -1,4 +1,4 @@
-//! The error of a text that does not parse.
+//! The error for a text that does not parse.
 
 use crate::Position;
 

@@ -125,7 +125,7 @@ fn contains_exact(exact: &[String], text: &str) -> bool {
     exact.binary_search_by(|known| known.as_str().cmp(text)).is_ok()
 }
 
-/// Compares case-insensitively. A set with one text, the most frequent case, is compared without allocating memory.
+/// Compares case-insensitively. The most frequent case, a set with one text, is compared without allocating memory.
 fn contains_folded(lower_case_bytes: &[String], text: &str) -> bool {
     match lower_case_bytes {
         [] => false,

@@ -63,7 +63,7 @@ fn shared<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Vec<Predicate> {
     filters.into_iter().map(|filter| Predicate::Shared(filter.root.clone())).collect()
 }
 
-/// A node of a filter.
+/// A node in the tree of a filter.
 #[derive(Debug)]
 pub(crate) enum Predicate {
     /// All parts match. An empty list matches every document.
@@ -153,7 +153,7 @@ impl ValueSet {
 /// The bound of an order comparison, for each type of value. At least one of the bounds is set.
 #[derive(Debug, Default)]
 pub(crate) struct Bound {
-    /// In lower case if the comparison is case-insensitive.
+    /// The bound for texts. It is in lower case if the comparison is case-insensitive.
     pub text: Option<(String, Case)>,
     pub number: Option<f64>,
     pub timestamp: Option<i64>,
@@ -169,7 +169,7 @@ pub(crate) struct Like {
 /// Words to search for in the strings of a document.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// In lower case.
+    /// The words, in lower case.
     pub list: Vec<String>,
     pub finder: AhoCorasick,
 }

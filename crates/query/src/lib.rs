@@ -2,7 +2,7 @@
 //!
 //! [`Query::parse`] validates a query. [`Query::bind`] binds variables and relations and compiles patterns. The
 //! resulting [`Filter`] has the same semantics in memory ([`Filter::matches`]) and as SQL ([`sql::compile`]). The crate
-//! also contains the parts of sorting, pagination and projection that need no IO.
+//! also implements sorting, pagination and projection, as far as they need no IO.
 //!
 //! ```
 //! use serde_json::json;

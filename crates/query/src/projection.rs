@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::Field;
 
-/// Selects the fields of a document that are returned. If there are fields with `+`, only these fields are returned.
+/// Selects the fields of a document that are returned. If the text has fields with `+`, only these fields are returned.
 /// Fields with `-` are removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Projection {

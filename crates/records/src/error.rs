@@ -34,7 +34,7 @@ pub enum RecordError {
     /// The record violates the schema of its type.
     #[error("the record does not match type `{name}`{}", summarize(.violations))]
     Invalid {
-        /// The type.
+        /// The name of the entity type.
         name: String,
         /// Every violation.
         violations: Vec<Violation>,
@@ -42,7 +42,7 @@ pub enum RecordError {
     /// The record does not exist, or the principal may not see it.
     #[error("there is no record `{id}` of type `{name}`")]
     UnknownRecord {
-        /// The type.
+        /// The name of the entity type.
         name: String,
         /// The id.
         id: String,
@@ -50,7 +50,7 @@ pub enum RecordError {
     /// The record cannot be created, because a record with its id already exists.
     #[error("record `{id}` of type `{name}` already exists; update it, or omit the id")]
     Duplicate {
-        /// The type.
+        /// The name of the entity type.
         name: String,
         /// The id.
         id: String,
@@ -72,7 +72,7 @@ pub enum RecordError {
     /// The external source of the records is misconfigured.
     #[error("the records of type `{name}` cannot be reached: {message}")]
     ExternalSource {
-        /// The type.
+        /// The name of the entity type.
         name: String,
         /// The cause and the remedy.
         message: String,
@@ -80,7 +80,7 @@ pub enum RecordError {
     /// The tool that reads the records from an API failed.
     #[error("the records of type `{name}` cannot be read: tool `{tool}` failed with {}: {}", .error.code, .error.message)]
     Tool {
-        /// The type.
+        /// The name of the entity type.
         name: String,
         /// The tool.
         tool: String,

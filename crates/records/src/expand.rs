@@ -25,7 +25,7 @@ const MAX_RELATED: usize = 1000;
 /// The session, the filter and the variables of an expansion.
 struct ExpansionContext<'a> {
     session: &'a Session,
-    /// The filter on the records that the last relation of the path leads to.
+    /// The filter on the records at the end of the path.
     filter: Option<&'a Query>,
     variables: &'a Map<String, Value>,
 }
@@ -220,8 +220,8 @@ fn insert_related(value: &mut Value, field: &[&str], relation: &CompiledRelation
     }
 }
 
-/// Returns the record for an id, or a list of records for a list of ids. If the relation has `many`, the result is
-/// always a list. A missing record is omitted from a list. If the result is not a list, a missing record is null.
+/// Returns the record for an id, or a list of records for a list of ids. If `many` is set, the result is always a list.
+/// A list omits missing records. A single missing record is null.
 fn related_value(held: &Value, many: bool, by_id: &HashMap<String, Value>) -> Value {
     let one = |value: &Value| {
         let id = value.as_str().or_else(|| value.get("id").and_then(Value::as_str))?;

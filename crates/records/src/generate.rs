@@ -47,7 +47,7 @@ impl TypeMaintenance {
     }
 }
 
-/// Returns the types with these names, or all types that the session may read.
+/// Returns the types with these names. Without names, returns all types that the session may read.
 async fn requested_types(
     registry: &Registry,
     session: &Session,

@@ -124,8 +124,8 @@ impl Records {
         Self { inner: Arc::new(inner), permission: PermissionBasis::TypePolicy, tool_caller: None }
     }
 
-    /// Returns a handle for generated tools. It does not check the policies of the type, because the permission to call
-    /// the tool includes its operation on the type.
+    /// Returns a handle for generated tools. It does not check the policies of the type, because a principal that may
+    /// call a generated tool may also perform the tool's operation on the type.
     pub fn authorized_by_tool(&self) -> Self {
         Self { inner: Arc::clone(&self.inner), permission: PermissionBasis::ToolCall, tool_caller: None }
     }
@@ -182,7 +182,7 @@ impl Records {
         let rule = self.inner.rules.rule(session, &entity_type, RecordAction::Read).await?;
         let resolved = self.resolve_query(session, &entity_type, &rule, request).await?;
         let limit = request.limit.min(MAX_PAGE_SIZE);
-        // Requests one record more than the page has, to learn whether there is a next page.
+        // Requests one record more than fits on the page, to learn whether there is a next page.
         let page =
             RecordPage { sort: resolved.sort.clone(), after: resolved.after, skip: request.skip, limit: limit + 1 };
         let (source, set) = (self.source(&entity_type), self.record_set(session, &entity_type));
@@ -318,7 +318,7 @@ impl Records {
     }
 
     /// Checks the policies for a type. Generated tools need this check for related types, because the permission to
-    /// call a generated tool covers only the type that the tool was generated for.
+    /// call a generated tool includes only the type that the tool was generated for.
     fn require_permission(
         &self,
         session: &Session,
@@ -344,8 +344,8 @@ impl Records {
         self.inner.sources.for_type(entity_type)
     }
 
-    /// Returns the record with this id, with all its fields; `None` if it does not exist or does not match the filters
-    /// of the rule.
+    /// Returns the record with this id, with all its fields. `None` if it does not exist or does not match the filters
+    /// of the record rule.
     async fn fetch(
         &self,
         session: &Session,
@@ -359,8 +359,8 @@ impl Records {
     }
 }
 
-/// Selects the record with this id, if it matches the filters of the rule. An id with U+0000 selects nothing, because
-/// no id contains this character and Postgres rejects it in a comparison.
+/// Selects the record with this id, if it matches the filters of the record rule. An id with U+0000 selects nothing,
+/// because no id contains this character and Postgres rejects it in a comparison.
 fn select_by_id(entity_type: &CompiledType, rule: &RecordRule, id: &str) -> Selection {
     // Only ids of this server's own store are normalized.
     let id = if entity_type.definition.records.is_none() { save::normalize_id(id) } else { id.to_owned() };

@@ -12,7 +12,7 @@ use toolwright_tools::DefinitionIssue;
 use super::SqlTables;
 use crate::record_tools::ToolGenerator;
 
-/// The maximum number of times that `sync` updates a type. It repeats the update if the type changed meanwhile.
+/// The maximum number of passes of `sync`, which starts another pass if the type changed during the previous one.
 const MAX_ATTEMPTS: usize = 10;
 
 /// When the tools of entity types are generated.
@@ -68,7 +68,7 @@ impl TypeMaintenance {
         Ok(())
     }
 
-    /// Updates the indexes and tools of a type that was written. Returns warnings for its author.
+    /// Updates the indexes and tools of a type that was written. Returns warnings for the author of the type.
     pub async fn sync(
         &self,
         realm: &RealmScope,
@@ -76,7 +76,7 @@ impl TypeMaintenance {
     ) -> Result<Vec<String>, Unavailable> {
         let mut entity_type = document.clone();
         let mut warnings = Vec::new();
-        // Concurrent writes may be synced in any order, so the loop repeats until the synced revision is the latest.
+        // Concurrent writes may be synced in any order, so the loop repeats until it has synced the latest revision.
         for _ in 0..MAX_ATTEMPTS {
             if let Ok((compiled, _)) = CompiledType::compile_large(entity_type.clone()).await {
                 let records = self.store.records(realm, compiled.id);

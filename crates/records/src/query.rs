@@ -29,7 +29,7 @@ pub struct RecordQuery {
     pub max_bytes: Option<usize>,
     /// Whether to count the records on all pages.
     pub total: bool,
-    /// Values for variables of the query.
+    /// The values of the query's variables.
     pub variables: Map<String, Value>,
 }
 
@@ -40,7 +40,7 @@ impl RecordQuery {
     }
 }
 
-/// A query that was parsed and checked, with the values of its variables and relations.
+/// A query that was parsed and checked. Its variables and `hasEdge(…)` conditions are resolved.
 pub(super) struct ResolvedQuery {
     pub selection: Selection,
     pub query: Option<Query>,
@@ -51,7 +51,7 @@ pub(super) struct ResolvedQuery {
 }
 
 impl Records {
-    /// Parses a query and binds its filter. Rejects fields that the rule hides from the caller.
+    /// Parses a query and binds its filter. Rejects fields that the record rule hides from the caller.
     pub(super) async fn resolve_query(
         &self,
         session: &Session,
@@ -98,7 +98,7 @@ impl Records {
         }
     }
 
-    /// Converts a query to a filter by inserting the values of its variables and relations.
+    /// Converts a query to a filter. Inserts the values of the variables and resolves the `hasEdge(…)` conditions.
     pub(super) async fn bind_query(
         &self,
         session: &Session,

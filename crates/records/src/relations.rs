@@ -14,7 +14,7 @@ use toolwright_catalog::Session;
 const MAX_EDGE_RECORDS: u32 = 1000;
 
 impl Records {
-    /// Returns, for each edge, the filter that matches the records with that edge.
+    /// Returns, for each edge in a query, the filter that matches the records with that edge.
     pub(super) async fn resolve_edges(
         &self,
         session: &Session,
@@ -33,9 +33,10 @@ impl Records {
         Ok(found)
     }
 
-    /// Returns a filter for the records whose relation field contains the id of the other record. The other record need
-    /// not exist or be visible, because the caller has the permission to read the relation field. A `refName` is looked
-    /// up with the caller's permissions.
+    /// Resolves an edge that leads from the wanted records to the record named in `hasEdge(…)`. Returns a filter for
+    /// the records whose relation field contains the id of the named record. The named record need not exist or be
+    /// visible, because the caller has the permission to read the relation field. A `refName` is looked up with the
+    /// caller's permissions.
     async fn outgoing(
         &self,
         session: &Session,
@@ -60,7 +61,8 @@ impl Records {
         Ok(Filter::references(relation.field.clone(), ids))
     }
 
-    /// Returns a filter for the records whose ids are in the relation field of the other record.
+    /// Resolves an edge that leads from the record named in `hasEdge(…)` to the wanted records. Returns a filter for
+    /// the records whose ids are in the relation field of the named record.
     async fn incoming(
         &self,
         session: &Session,

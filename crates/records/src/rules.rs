@@ -11,11 +11,11 @@ use toolwright_catalog::Unavailable;
 /// An operation on records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordAction {
-    /// Find, count, get and follow relations.
+    /// Finding, counting and getting records, and following relations.
     Read,
-    /// Create and update.
+    /// Creating and updating records.
     Write,
-    /// Delete.
+    /// Deleting records.
     Delete,
 }
 
@@ -86,8 +86,8 @@ impl RecordRule {
     }
 
     /// Copies the hidden fields of the stored record into the new record. The error is the name of a hidden field that
-    /// cannot be copied: the caller changed the list that contains it, or replaced the object that contains it by
-    /// another value.
+    /// cannot be copied, because the caller changed the list that contains the field, or replaced the object that
+    /// contains it.
     pub(super) fn restore_hidden(
         &self,
         stored: &Map<String, Value>,

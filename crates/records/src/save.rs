@@ -189,8 +189,8 @@ impl Records {
         }
     }
 
-    /// Computes the change to write, or the error with which it is rejected. Does no IO. A long validation does not block
-    /// the thread.
+    /// Computes the change to write, or the error if the record is rejected. Does no IO. A long validation does not
+    /// block the thread.
     pub(super) async fn prepare_change(
         &self,
         context: &WriteContext<'_>,
@@ -307,7 +307,7 @@ fn merge_body(
 /// Returns whether the top-level field of a JSON pointer differs between the stored and the new record.
 fn field_changed(current: &Value, body: &Map<String, Value>, path: &str) -> bool {
     let field = path.split('/').nth(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
-    // A violation without a field concerns the whole record and is always reported.
+    // A violation without a field applies to the whole record and is always reported.
     field.is_none_or(|field| current.get(&field) != body.get(&field))
 }
 
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generated_ids_have_24_digits_and_sort_by_time() {
+    fn generated_record_ids_have_24_digits_and_sort_by_time() {
         let ids = RecordIdGenerator::default();
         let generated: Vec<String> =
             (0..1000).map(|n| ids.next(Timestamp::from_micros(1_790_000_000_000_000 + n / 3))).collect();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_ids_are_rejected_and_ids_of_24_hexadecimal_digits_become_lower_case() {
+    fn invalid_record_ids_are_rejected_and_ids_of_24_hexadecimal_digits_become_lower_case() {
         for good in ["ord-1001", "a", "9.b_c@d", "507F1F77BCF86CD799439011"] {
             assert!(validate_own_id(good).is_ok(), "{good}");
         }

@@ -18,7 +18,7 @@ pub struct RecordSet<'a> {
     pub session: &'a Session,
     /// The type of the records.
     pub entity_type: &'a CompiledType,
-    /// Calls the tools that read records from an API; `None` where tools cannot be called.
+    /// Calls the tools that read records from an API; `None` if tools cannot be called.
     pub tool_caller: Option<&'a ToolCaller>,
 }
 

@@ -17,8 +17,8 @@ impl ToolCaller {
         Self { executor: executor.clone(), parent: None }
     }
 
-    /// Creates a tool caller for a tool call that accesses records. The tools are then called as nested calls of that
-    /// call, with its surface and trial.
+    /// Creates a tool caller for a tool call that accesses records. The tools are called as nested calls of that tool
+    /// call, with the same surface and trial.
     pub fn nested(executor: &Executor, parent: &CallContext) -> Self {
         Self { executor: executor.clone(), parent: Some(parent.clone()) }
     }

@@ -11,7 +11,7 @@ use super::{
     CallFilter, DecisionCursor, DecisionOutcome, DecisionQuery, DecisionRecord, PendingWait, Runs, WaitKind, WaitQuery,
 };
 
-/// The maximum number of approvals of child runs that are shown with a run.
+/// The maximum number of pending approvals that are returned for the runs below a run.
 const MAX_CHILD_APPROVALS: u32 = 100;
 
 /// The details of a decision, which are stored as JSON.
@@ -19,16 +19,17 @@ const MAX_CHILD_APPROVALS: u32 = 100;
 pub struct DecisionDetails {
     /// The approval request.
     pub request: ApprovalRequest,
-    /// The reason that the person gave.
+    /// The reason that the person gave for the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The new input, if the person edited it.
+    /// The new input of the call, if the person edited the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }
 
 impl Runs {
-    /// The approvals that the child runs of a run wait for, at all levels, oldest first.
+    /// The pending approvals of all runs below a run (its child runs, their child runs and so on), oldest first. At
+    /// most 100 of them.
     pub async fn approvals_below(&self, session: &Session, run: RunId) -> Result<Vec<PendingWait>, Unavailable> {
         let query = WaitQuery {
             kind: Some(WaitKind::Approval),
@@ -49,7 +50,8 @@ impl Runs {
         Ok(self.0.store.runs(&session.realm).decisions(self.visible_owners(session), &query).await?)
     }
 
-    /// The latest approved call of this agent to this tool, among the decisions that the session may see.
+    /// The latest decision that approved a call of this agent to this tool, with or without an edited input. Decisions
+    /// that the session may not see are ignored.
     pub async fn last_approved(
         &self,
         session: &Session,

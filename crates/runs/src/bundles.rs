@@ -23,7 +23,7 @@ pub struct Verification {
     pub entries: u64,
     /// The hash of the last entry. Each hash includes the previous one, so this hash covers the whole journal.
     pub head_hash: String,
-    /// The first entry that does not match its hash, and the reason.
+    /// The number of the first entry that does not match its hash, and the reason.
     pub broken: Option<(u64, String)>,
 }
 
@@ -50,8 +50,9 @@ impl Runs {
         })
     }
 
-    /// Whether a bundle was exported from a run of this server: the stored run with the same id has the same last hash.
-    /// Returns false if the session may not read that run, or its stored journal does not match its hashes.
+    /// Whether a bundle was exported from a run of this server. This is the case if the stored run with the same id has
+    /// the same last hash. Returns false if the session may not read the stored run, or if the stored journal does not
+    /// match its hashes.
     pub async fn wrote(&self, session: &Session, bundle: &Bundle) -> Result<bool, Unavailable> {
         match self.verify(session, bundle.run).await {
             Ok(found) => {
@@ -82,7 +83,7 @@ pub enum ExportError {
     /// The run cannot be read.
     #[error(transparent)]
     Run(#[from] CommandError),
-    /// The journal cannot be replayed.
+    /// The journal cannot be replayed, or one of its blobs is missing.
     #[error("the run cannot be exported: {0}")]
     Journal(#[from] InvalidBundle),
 }
@@ -121,7 +122,8 @@ impl Inner {
         Ok(named.into_iter().filter_map(part).collect())
     }
 
-    /// The first shared part that does not match its hash, with the entry that refers to it.
+    /// Returns the first shared part that does not match its hash: the number of the entry that refers to it, and the
+    /// reason.
     async fn broken_part(
         &self,
         home: &RealmScope,
@@ -147,7 +149,7 @@ impl Inner {
         }
     }
 
-    /// The blobs that the envelopes of this journal refer to.
+    /// Returns the blobs that the envelopes in these entries refer to.
     async fn blobs_of(
         &self,
         home: &Arc<RealmScope>,

@@ -29,11 +29,11 @@ pub enum RunCommand {
     Return(Vec<(CallId, ClientResult)>),
     /// Cancels the run.
     Cancel { message: Option<String> },
-    /// The child run of a call was resumed and is suspended again.
+    /// The child run that a call started was resumed and is suspended again.
     ChildSuspended { call_id: CallId, run: RunId, status: RunStatus },
-    /// The child run of a call has ended.
+    /// The child run that a call started has ended.
     ChildEnded { call_id: CallId },
-    /// Makes the run check its clock and its children.
+    /// Makes the run check its timers and its child runs.
     Wake,
 }
 
@@ -52,9 +52,9 @@ pub enum CommandError {
     /// The stored journal does not match its hashes.
     #[error("entry {n} of the journal does not match its hash: {why}")]
     Broken {
-        /// The entry.
+        /// The number of the entry.
         n: u64,
-        /// The difference.
+        /// The difference between the entry and its hash.
         why: String,
     },
     /// The run has not ended.
@@ -72,10 +72,10 @@ pub enum CommandError {
     /// An external scheduler drives the run, and this server is configured without one.
     #[error("run `{0}` is scheduled by Restate; start this server with TOOLWRIGHT_RESTATE_URL")]
     NoScheduler(String),
-    /// The run does not wait for this command.
+    /// The current state of the run does not allow this command. For example, the call was already decided.
     #[error(transparent)]
     Rejected(#[from] EventError),
-    /// The results do not match the calls that wait.
+    /// The results do not match the calls that wait for a client.
     #[error("the results do not match the calls that wait for a client")]
     Results(Vec<ClientResultError>),
     /// The principal lacks the permission.
@@ -88,7 +88,7 @@ pub enum CommandError {
 
 impl CommandError {
     /// Ignores the error if another server drives the run, the run has ended or the run does not exist. In these cases,
-    /// this server must not drive the run.
+    /// this server has nothing to do for the run.
     pub(super) fn ignore_not_ours(self) -> Result<(), Self> {
         match self {
             CommandError::DrivenElsewhere(_) | CommandError::Ended(_) | CommandError::UnknownRun(_) => Ok(()),

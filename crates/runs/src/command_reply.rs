@@ -16,8 +16,8 @@ enum CommandReply {
     Results(Vec<ClientResultError>),
 }
 
-/// Encodes the reply for the store. An error that is not a reply of the run, such as an unavailable store, is returned
-/// instead. Then the scheduler repeats the command.
+/// Encodes the reply of a run for the store. An error that does not come from the run, such as an unavailable store, is
+/// returned as an error. The scheduler then repeats the command.
 pub(super) fn encode_reply(result: Result<(), CommandError>) -> Result<String, CommandError> {
     let reply = match result {
         Ok(()) => CommandReply::Accepted,

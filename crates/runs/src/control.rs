@@ -11,7 +11,8 @@ use super::command::{CommandError, RunCommand};
 use super::{Inner, RunHandle, RunKind, RunSnapshot, Runs};
 
 impl Runs {
-    /// Decides on a call that waits for an approval. `reason` is the reason for an approval or an edit.
+    /// Decides on a call that waits for an approval. `reason` explains an approval or an edit. A denial contains its
+    /// own reason.
     pub async fn decide(
         &self,
         session: &Session,
@@ -27,7 +28,7 @@ impl Runs {
         self.command(session, run, RunCommand::Decide { call_id, decision, decided_by, reason }).await
     }
 
-    /// Passes the results of calls that wait for a client to the run.
+    /// Passes the results of client tools to the run that waits for them.
     pub async fn return_results(
         &self,
         session: &Session,
@@ -80,7 +81,8 @@ pub struct AcceptedCommand {
 }
 
 impl AcceptedCommand {
-    /// Waits until the run ends or is suspended, and returns its snapshot; `None` if its driver was lost.
+    /// Waits until the run ends or is suspended, and returns its snapshot. Returns `None` if the driver stopped before
+    /// that.
     pub async fn settled(self) -> Option<Arc<RunSnapshot>> {
         self.shared.settled(&self.handle, &self.home).await
     }

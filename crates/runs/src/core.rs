@@ -39,7 +39,7 @@ pub(super) struct RunCore {
     pub work: Work,
 }
 
-/// Whether a server drives the run. The row of the run stores this value.
+/// Whether a server drives the run. This value is stored in the row of the run.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Driven {
     Yes,
@@ -259,8 +259,8 @@ impl RunCore {
             }
             (None, RunCommand::Return(results)) => self.accept_results(results).await?,
             (None, RunCommand::ChildSuspended { call_id, run, status }) => {
-                // While the call is still running, the call itself reports the first suspension of its child run. Later
-                // suspensions arrive as this command.
+                // The call itself reports the first suspension of its child run, while the call is running. Later
+                // suspensions of the child run arrive as this command.
                 let children = self.machine.suspended_children();
                 if children.iter().any(|child| child.call_id == call_id && child.run == run) {
                     let event = EventKind::ChildSuspended { call_id, run, status };
@@ -282,7 +282,7 @@ impl RunCore {
             }
         };
         if result.is_ok() && self.machine.ending().is_none() {
-            // Updates the stored list of waits: the command may have removed an approval or a client action from it.
+            // The command may have resolved an approval or a client action, so the stored list of waits is updated.
             let state = self.state_change(Driven::Yes);
             self.journal.note(state);
         }
@@ -309,7 +309,8 @@ impl RunCore {
         }));
     }
 
-    /// Accepts all results or none. A result that does not match its schema becomes an error, which the model reads.
+    /// Accepts all results or none. A result that does not match the schema of its request becomes an error that the
+    /// model reads.
     async fn accept_results(
         &mut self,
         results: Vec<(CallId, ClientResult)>,
@@ -331,8 +332,8 @@ impl RunCore {
         Ok(Ok(()))
     }
 
-    /// Records the waits that have expired. If no wait has expired and the machine's timer is due, records that time
-    /// has passed.
+    /// Records that waits have expired. If no wait has expired and the machine's timer is due, records that the timer
+    /// fired.
     pub(crate) async fn check_clock(&mut self) -> Result<(), WriteError> {
         let now = self.host.clock().now();
         let is_expired = |expires: Option<Timestamp>| expires.is_some_and(|expires| expires <= now);
@@ -360,7 +361,7 @@ impl RunCore {
         Ok(())
     }
 
-    /// Commits the last entries of the run, its final state and its conversation turns, and cancels its child runs.
+    /// Cancels the child runs. Then commits the last entries, the final state and the conversation turns of the run.
     pub(crate) async fn finish(&mut self) -> Result<(), WriteError> {
         // The outcomes of the effects in progress are no longer needed. `cancel` notifies the tools that support
         // cancellation, and the futures of all effects are dropped.
@@ -381,7 +382,7 @@ impl RunCore {
     }
 
     /// Notifies the parent run that this run waits again after a decision, so that watchers of the parent run are
-    /// informed. The first suspension is reported by the call of the parent run.
+    /// informed. The first suspension needs no command, because the call that started this run reports it.
     pub(crate) fn notify_parent_of_suspension(&self) {
         if !self.machine.decisions().is_empty() {
             self.notify_parent_of_wait();
@@ -419,8 +420,8 @@ pub(super) fn interrupted() -> EventKind {
     EventKind::Failed { reason: "interrupted".into(), message }
 }
 
-/// Returns the result of a client, or an error if the result does not match the schema of the request. A long validation
-/// does not block the thread.
+/// Returns the result of a client. If the result does not match the schema of the request, returns an error instead. A
+/// long validation does not block the thread.
 async fn validated(result: ClientResult, schema: Option<&serde_json::Value>) -> ClientResult {
     let (ClientResult::Output(output), Some(schema)) = (&result, schema) else {
         return result;

@@ -48,7 +48,8 @@ pub struct DirectCall {
     prepared: Preparation,
 }
 
-/// The caller, the time and the input of a direct call.
+/// The data from which a direct call and its journal are created: the session, the context, the start time and the
+/// input.
 struct Origin {
     runs: Runs,
     session: Session,
@@ -74,8 +75,8 @@ impl Runs {
         DirectCall { origin: Origin { runs, session, context, started_at, input, client_wait }, prepared }
     }
 
-    /// Executes a tool that is not in the catalog, with an empty input. The tool must only read. Example: the request
-    /// that tests the connection of a provider.
+    /// Executes a tool that is not in the catalog, with an empty input. The tool must only read. Example: a request
+    /// that tests the connection to a provider.
     pub async fn call_unsaved(&self, session: &Session, tool: Arc<CompiledTool>) -> Result<DirectOutcome, Unavailable> {
         let (context, input) = (self.call_context(session, Surface::Tool), Value::Object(Default::default()));
         let started_at = self.now();
@@ -97,11 +98,11 @@ impl Runs {
         context
     }
 
-    /// Cancels a call that has a driver, because its caller no longer waits for it.
+    /// Cancels a direct call by a command to its driver. Does nothing if the call has no driver.
     async fn cancel_call(&self, run: RunId, home: &Arc<RealmScope>) {
         if let Some(handle) = self.0.registry.get(run).filter(|handle| handle.is_driven()) {
             let message = Some("cancelled by the caller".to_owned());
-            // The command is rejected if the call has already ended.
+            // The run rejects the command if it has already ended.
             let _ = self.0.send(&handle, home, RunCommand::Cancel { message }).await;
         }
     }
@@ -121,7 +122,7 @@ impl DirectCall {
         }
     }
 
-    /// The token that cancels the call.
+    /// The token that cancels the call. It has no effect on a call with a driver.
     pub fn cancellation(&self) -> CancellationToken {
         self.origin.context.cancel.clone()
     }
@@ -142,7 +143,7 @@ impl DirectCall {
         }
     }
 
-    /// Executes the call in its own task. When `cancel` is cancelled, the call ends early and still returns an
+    /// Executes the call in its own task. Cancelling `cancel` ends the call early, and the function still returns an
     /// envelope. The call continues if the returned future is dropped.
     pub async fn execute_to_end(self, cancel: &CancellationToken) -> Result<DirectOutcome, Unavailable> {
         let (runs, stop) = (self.origin.runs.clone(), self.cancellation());
@@ -234,7 +235,7 @@ impl Origin {
         let member = ToolsetMember::from_catalog(Arc::clone(&ready.tool), exact.parse().ok());
         if ready.starts_run() {
             start.agentic_tools.insert(name.clone());
-            // A child run continues after a crash only if its parent does.
+            // The child run that the call starts continues after a crash only if this run, its parent, is durable too.
             let agentic = ready.tool.definition.agentic.as_ref();
             start.durable = agentic.is_some_and(|config| config.durable == Some(true));
         }
@@ -270,12 +271,12 @@ impl Origin {
     }
 }
 
-/// Whether a driver must execute the call, because it writes, waits for a client or starts a run.
+/// Whether a driver must execute the call, because the call writes, waits for a client or starts a child run.
 fn needs_driver(ready: &ReadyCall) -> bool {
     ready.has_external_effects() || ready.starts_run()
 }
 
-/// The end of a call that only reads, or of a call that was refused.
+/// How a call ended that has no driver: a call that only reads, or a refused call.
 enum Ended {
     Called {
         facts: Box<CallFacts>,
@@ -284,12 +285,12 @@ enum Ended {
     /// The call was prepared, so the principal has the permission to call the tool. Then the call was refused, for
     /// example because a person denied it.
     Refused(Box<ToolEnvelope>),
-    /// The preparation refused the call. It is possible that the principal has no permissions at all.
+    /// The preparation refused the call. The principal may have no permissions at all.
     NotPrepared(Box<ToolEnvelope>),
 }
 
 impl Ended {
-    /// Returns the row and the entries of the run.
+    /// Returns the changes that store the run: its row and its entries.
     fn journal(self, session: &Session, run: RunId, started_at: Timestamp, input: Value) -> Vec<RunChange> {
         let changes = match self {
             Ended::Refused(envelope) => {
@@ -302,7 +303,7 @@ impl Ended {
                 ended_run(session, start, [(started_at, prepared(PreparedCall::Refused(Box::new(envelope))))])
             }
             Ended::Called { facts, envelope: mut recorded } => {
-                // The executor removes the caller's secrets from the input in the envelope. The journal must not
+                // In the envelope, the executor has removed the caller's secrets from the input. The journal must not
                 // contain these secrets either.
                 let redacted = recorded.input != input;
                 let input = journaled(if redacted { recorded.input.clone() } else { input });
@@ -325,7 +326,7 @@ impl Ended {
     }
 }
 
-/// The row and the entries of a run that has ended.
+/// Returns the changes that store a run that has ended: its row and its entries.
 fn ended_run<const N: usize>(
     session: &Session,
     start: RunStart,

@@ -31,7 +31,7 @@ enum LoopEnd {
     Ended,
     /// The run is suspended, and its row is updated.
     Suspended,
-    /// The server stops. Another server recovers the run, or this server does so after a restart.
+    /// The server is stopping. Another server recovers the run, or this server does after a restart.
     Stopped,
 }
 
@@ -99,7 +99,7 @@ impl Driver {
 
     async fn handle(&mut self, request: CommandRequest) -> Result<(), WriteError> {
         let result = self.core.handle_command(request.command).await?;
-        // Sending fails if the sender of the command no longer waits for the reply.
+        // Sending fails if the sender of the command no longer waits for the reply. The reply is then discarded.
         let _ = request.reply.send(result);
         Ok(())
     }
@@ -126,14 +126,15 @@ impl Driver {
         }
     }
 
-    /// Releases the run and rejects the commands in the inbox. The stored state does not change.
+    /// Releases a run that has not ended, and rejects the commands that are still in the inbox. The stored state does
+    /// not change.
     fn reject_commands(&mut self, reason: impl Fn() -> Unavailable) {
         while let Some(request) = self.core.handle.release(&mut self.inbox, None) {
             let _ = request.reply.send(Err(reason().into()));
         }
     }
 
-    /// Releases a run that has ended, rejects the commands in the inbox, and notifies the parent run.
+    /// Releases a run that has ended, replies to the commands that are still in the inbox, and notifies the parent run.
     fn retire(mut self) {
         let snapshot = self.core.snapshot();
         let core = self.core;
@@ -148,7 +149,7 @@ impl Driver {
     }
 }
 
-/// Waits until a point in time; forever if there is none.
+/// Waits until a point in time. If there is none, waits forever.
 pub(super) async fn sleep_until(clock: &dyn Clock, moment: Option<Timestamp>) {
     match moment {
         None => std::future::pending().await,

@@ -10,12 +10,12 @@ use toolwright_types::{CallId, RunId};
 
 use super::{CommandError, EffectCursor, EffectOutcome, EffectQuery, EffectRecord, Runs};
 
-/// The id of an effect: its run and its call, separated by a dot.
+/// The id of an effect: the id of the run and the id of the call, separated by a dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectId {
-    /// The run that made the call.
+    /// The id of the run that made the call.
     pub run: RunId,
-    /// The call.
+    /// The id of the call.
     pub call_id: CallId,
 }
 
@@ -49,10 +49,10 @@ pub enum EffectError {
     OutcomeKnown {
         /// The effect.
         id: EffectId,
-        /// The outcome.
+        /// The known outcome.
         outcome: &'static str,
     },
-    /// The run waits for a decision on the call.
+    /// The run still waits for a decision on the call. The decision determines the outcome.
     #[error("run `{}` waits for a decision on call `{}`; approve it to repeat the write, or deny it", .0.run, .0.call_id)]
     DecisionPending(EffectId),
     /// The run cannot be read, or the principal lacks the permission.
@@ -81,14 +81,15 @@ impl Runs {
         found.map_err(Unavailable::from)?.ok_or_else(|| EffectError::NotFound(id.to_string()))
     }
 
-    /// The calls of a run that were undone.
+    /// Returns the ids of the calls of a run whose writes an undo run has compensated.
     pub async fn undone_calls(&self, session: &Session, run: RunId) -> Result<Vec<CallId>, Unavailable> {
         Ok(self.0.store.runs(&session.realm).undone_calls(run).await?)
     }
 
     /// Sets the outcome of a write whose outcome is unknown. A principal that may decide on the approvals of the run
-    /// may set the outcome. The journal does not change: its run has ended, or the machine has already answered the
-    /// call. While the run waits for a decision on the call, the decision determines the outcome.
+    /// may set the outcome. The journal of the run does not change, because the run has ended, or the machine already
+    /// has a result for the call. While the run waits for a decision on the call, the outcome cannot be set: the
+    /// decision determines it.
     pub async fn resolve_effect(
         &self,
         session: &Session,

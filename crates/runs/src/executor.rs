@@ -36,17 +36,18 @@ use toolwright_catalog::Toolset;
 pub struct RunExecutor {
     /// Executes tool calls.
     pub executor: Executor,
-    /// Payloads that are too large for a journal.
+    /// Stores payloads that are too large for a journal.
     pub blobs: BlobStore,
-    /// The model, or the reason why it cannot be used. The error ends the run only when the run calls the model.
+    /// The model, or the reason why the model cannot be used. This error ends the run only when the run needs the
+    /// model.
     pub model: Result<Arc<dyn Model>, ModelError>,
     /// The tools of the run.
     pub tools: Arc<Toolset>,
     /// The implementations that replace tools of the run. The keys are tool names in lower case.
     pub bound: HashMap<String, BoundTool>,
-    /// Recorded replies and envelopes of another run. They are used instead of calling the model and the tools.
+    /// The replies and envelopes of a recorded run. They answer this run instead of the model and the tools.
     pub recording: Option<Arc<Recording>>,
-    /// The context of every call.
+    /// The context of all calls of the run.
     pub cx: Arc<CallContext>,
     /// The schemas that the replies of the model must match.
     pub answers: AnswerSchemas,
@@ -64,7 +65,7 @@ pub struct AnswerSchemas {
 }
 
 impl AnswerSchemas {
-    /// Returns the schema for a requested format.
+    /// Returns the schema for a requested response format.
     fn for_format(&self, format: &ResponseFormat) -> Option<&Arc<Schema>> {
         let ResponseFormat::Structured(requested) = format else { return None };
         self.plan.as_ref().filter(|plan| plan.source() == requested).or(self.answer.as_ref())
@@ -82,15 +83,15 @@ pub struct RunScope {
     pub owner: Owner,
 }
 
-/// The implementation that a tool is bound to.
+/// An implementation (another tool of the catalog) that replaces a tool of a run.
 pub struct BoundTool {
-    /// The name of the tool.
+    /// The name of the replaced tool.
     pub tool: String,
     /// The name of the implementation.
     pub name: String,
-    /// The version requirement of the implementation.
+    /// The version requirement for the implementation.
     pub wanted: Option<VersionReq>,
-    /// The time limit of a call.
+    /// The time limit of a call to the implementation.
     pub limit: Duration,
 }
 
@@ -231,8 +232,8 @@ impl RunExecutor {
         }
     }
 
-    /// Prepares the call again. The call is refused if the definition of the tool has changed since the machine decided
-    /// on the call.
+    /// Prepares a call again after the machine has decided on it. The call is refused if the definition of the tool has
+    /// changed since that decision.
     async fn prepare_exactly(&self, input: Value, facts: CallFacts) -> Result<ReadyCall, Box<ToolEnvelope>> {
         let (version, names) = (Some(facts.version), Some(facts.resolved_inputs));
         let call = CallToPrepare { tool: facts.name, version, input, names };
@@ -243,7 +244,8 @@ impl RunExecutor {
         }
     }
 
-    /// Refuses a call if a definition in the closure of its tool has changed since the approval was requested.
+    /// Refuses a call if a definition in the closure of its tool has changed since the approval was requested. `shown`
+    /// is the fingerprint of the closure at that time.
     async fn check_closure(&self, ready: ReadyCall, shown: &str) -> Result<ReadyCall, Box<ToolEnvelope>> {
         let error = match self.executor.closure(&self.cx.realm, &ready.tool).await {
             Ok(closure) if closure.fingerprint() == shown => return Ok(ready),
@@ -253,7 +255,7 @@ impl RunExecutor {
         Err(Box::new(self.executor.refuse(ready, error)))
     }
 
-    /// Prepares a call and collects the facts for the decision of the machine.
+    /// Prepares a call, and returns the facts on which the machine decides about the call.
     async fn prepared_call(&self, call: CallToPrepare) -> (PreparedCall, Option<ReadyCall>) {
         let ready = match self.prepare(call).await {
             Preparation::Ready(ready) => ready,
@@ -290,8 +292,8 @@ impl RunExecutor {
         if let Some(prepared) = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return prepared;
         }
-        // The preparation needs a sequence of call ids. Its ids are not used, because the machine assigns the call ids
-        // of a run.
+        // The preparation needs a sequence that numbers calls. The resulting call ids are not used, because the machine
+        // assigns the call ids of a run.
         let mut sequence = CallSequence::default();
         let exact = call.version.as_ref().and_then(|version| format!("={version}").parse().ok());
         if let Some(BoundTool { tool, name, wanted, .. }) = self.bound_to(&call.tool) {
@@ -337,8 +339,8 @@ impl RunExecutor {
         self.tools.offered_by_name(tools.filter_map(|tool| tool.get("name")?.as_str()))
     }
 
-    /// Checks that an answer matches the requested response format. A reply that is empty, is truncated, is a refusal or
-    /// requests tool calls is not checked, because it is not an answer.
+    /// Checks that the model's answer matches the requested response format. Replies that are empty, are truncated, are
+    /// a refusal or request tool calls are not checked, because they are not answers.
     async fn check_answer(&self, format: &ResponseFormat, reply: &ModelReply) -> Result<(), AnswerError> {
         let is_answer = reply.tool_calls.is_empty() && reply.stop == StopReason::EndTurn;
         if *format == ResponseFormat::Text || !is_answer || reply.content.trim().is_empty() {
@@ -363,7 +365,7 @@ impl RunExecutor {
 
 /// Why an answer is not accepted.
 enum AnswerError {
-    /// The answer does not match the response format. The model may answer again.
+    /// The answer does not match the response format. The model may try again.
     Mismatch(String),
     /// The answer could not be checked.
     Unchecked(String),

@@ -13,7 +13,7 @@ use toolwright_types::{Message, RealmId, Timestamp};
 
 use super::registry::RunHandle;
 
-/// The interval at which a run checks the child runs that it waits for, in microseconds.
+/// How often a run checks whether the child runs that it waits for have ended, in microseconds.
 pub(super) const CHILD_CHECK_INTERVAL_US: i64 = 60_000_000;
 
 /// When an entry must be committed.
@@ -57,13 +57,13 @@ pub(super) struct RunJournal {
     /// Changes that were not handed to the writer yet. They are buffered because waking the writer for each entry would
     /// be slow.
     buffer: Vec<RunChange>,
-    /// The number of the last entry that a checkpoint covers.
+    /// The number of the entry after which the last checkpoint was taken.
     checkpointed: u64,
     /// Entries that watchers have not seen yet.
     unpublished: Vec<Arc<toolwright_store::JournalEntry>>,
 }
 
-/// The number of entries between two checkpoints.
+/// The minimum number of entries between two checkpoints.
 const CHECKPOINT_INTERVAL: u64 = 50;
 
 /// The maximum number of characters of the user's message that are stored in the row of a run, for lists and searches.
@@ -90,7 +90,8 @@ impl RunJournal {
         self.last
     }
 
-    /// Appends an entry and other changes, which are committed in the same transaction. Returns the body of the entry.
+    /// Appends an entry, together with changes that are committed in the same transaction. Returns the body of the
+    /// entry.
     pub(crate) async fn append_with(
         &mut self,
         at: Timestamp,
@@ -104,7 +105,7 @@ impl RunJournal {
         Ok(what)
     }
 
-    /// Writes the buffered entry as its durability requires, and publishes the earlier entries.
+    /// Writes the buffered entry as `durability` and the policy require, and publishes earlier entries.
     async fn write_buffered(
         &mut self,
         durability: Durability,
@@ -139,7 +140,7 @@ impl RunJournal {
         Ok(())
     }
 
-    /// Buffers an entry with its changes. Returns its body, and the entry as watchers read it.
+    /// Buffers an entry with its changes. Returns the body of the entry, and the entry in the form that watchers read.
     fn buffer_entry(
         &mut self,
         at: Timestamp,
@@ -162,9 +163,9 @@ impl RunJournal {
         (entry.body, full)
     }
 
-    /// Publishes the entries that watchers have not seen yet. If the policy is [`FlushPolicy::Batched`], nothing is
-    /// published before the commit. The end of a run is published after its commit, because a watcher may read the
-    /// stored run as soon as it sees the end.
+    /// Publishes the entries that watchers have not seen yet. With [`FlushPolicy::Batched`], nothing is published
+    /// before the commit. The end of a run is published after its commit in any case, because a watcher may read the
+    /// stored run as soon as the watcher sees the end.
     pub(crate) fn publish(&mut self) {
         if self.policy == FlushPolicy::Batched && self.has_buffered() {
             return;
@@ -235,13 +236,14 @@ pub(super) fn link(last: &JournalPosition, at: Timestamp, kind: &str, body: Stri
     toolwright_store::JournalEntry { n, at, kind: kind.to_owned(), body, hash, notes: EntryNotes::default() }
 }
 
-/// A copy of the entry with another body, such as the body with its shared parts restored.
+/// Returns a copy of the entry with another body, for example with the shared parts restored.
 pub(super) fn with_body(entry: &toolwright_store::JournalEntry, body: String) -> toolwright_store::JournalEntry {
     let toolwright_store::JournalEntry { n, at, kind, hash, notes, .. } = entry;
     toolwright_store::JournalEntry { n: *n, at: *at, kind: kind.clone(), body, hash: *hash, notes: notes.clone() }
 }
 
-/// The facts that are stored with the entry of an event. The event is not applied to the machine yet.
+/// Returns the notes that are stored with the journal entry of an event. Must be called before the event is applied to
+/// the machine.
 pub(super) fn notes_of(run: &AgentRun, event: &EventKind) -> EntryNotes {
     EntryNotes {
         call_id: event.call_id().cloned(),
@@ -252,7 +254,8 @@ pub(super) fn notes_of(run: &AgentRun, event: &EventKind) -> EntryNotes {
 
 /// The labels of a new run.
 pub(super) fn labels_of(start: &RunStart) -> RunLabels {
-    // The message of an agentic tool's run also contains instructions. People look for the task.
+    // The user's message of an agentic tool's run also contains instructions. People search for the task, so the task
+    // is the label.
     let task = start.agentic.as_ref().and_then(|execution| execution.input.get("task")?.as_str());
     let messages = start.spec.request.messages.iter().rev();
     let last = messages.into_iter().find_map(|message| match message {
@@ -278,8 +281,8 @@ fn stored_part(part: toolwright_machine::journal::shared_parts::SharedPart) -> S
     StoredPart { hash: part.hash, body: part.body }
 }
 
-/// The state of a run after the entry `mark`, as it is stored in the row of the run. `driven` is a parameter, because
-/// it does not follow from the machine: a run that waits may still have a driver.
+/// Returns the state of a run as it is stored in the row of the run. `mark` is the last journal entry. `driven` is a
+/// parameter, because it does not follow from the machine: a run that waits may still have a driver.
 pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: JournalPosition, driven: bool) -> RunState {
     let ending = run.ending();
     let resource_usage = run.resource_usage();
@@ -299,15 +302,16 @@ pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: JournalPosition, dr
     }
 }
 
-/// When a suspended run must be woken. A run that waits for a child run is notified when the child ends. The
-/// notification is lost if the server stops before it arrives, so the run also checks its children periodically.
+/// Returns when a suspended run must be woken. A run that waits for a child run is notified when the child run ends. If
+/// the server stops before it sends this notification, the notification never arrives. So the run also checks its child
+/// runs periodically.
 pub(super) fn wake_at(run: &AgentRun, now: Timestamp) -> Option<Timestamp> {
     let looks = (!run.suspended_children().is_empty())
         .then(|| Timestamp::from_micros(now.as_micros().saturating_add(CHILD_CHECK_INTERVAL_US)));
     run.wake_at().into_iter().chain(looks).min()
 }
 
-/// The waits of a run, as they are stored.
+/// Returns the waits of a run as they are stored.
 pub(super) fn waits_of(run: &AgentRun) -> Vec<Wait> {
     let approvals = run.pending_approvals().into_iter().map(|request| Wait {
         body: json_text(&request),

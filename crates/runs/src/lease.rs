@@ -1,8 +1,7 @@
-//! The lease of this server: its right to drive the runs that it owns, until a point in time. Servers that share a
-//! database need leases.
+//! The lease of this server: the right to drive runs until a point in time. Servers that share a database need leases.
 //!
-//! A server that crashes or cannot reach the database stops renewing its lease. When the lease ends, other servers
-//! recover its runs. So a write starts only if its time limit ends before the lease ends.
+//! A server that crashes or cannot reach the database no longer renews its lease. When the lease ends, other servers
+//! recover the runs of that server. So a write starts only if its time limit ends before the lease ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,7 +15,7 @@ use toolwright_types::{Clock, RunId, Timestamp};
 const TERM: Duration = Duration::from_secs(15);
 /// The interval of renewals.
 const RENEWAL: Duration = Duration::from_secs(5);
-/// [`Lease::cover`] fails after this many requests for a longer lease.
+/// [`Lease::cover`] fails if the lease is still too short after this many extensions.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// The lease of this server.
@@ -29,7 +28,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease. A server that does not share its database ends all earlier leases, and its own lease never ends.
+    /// Takes a lease. A server that does not share its database ends all earlier leases and takes a lease that never
+    /// ends.
     pub(crate) async fn take(
         store: Arc<dyn RunStore>,
         clock: Arc<dyn Clock>,
@@ -52,7 +52,7 @@ impl Lease {
 
     /// Extends the lease so that it covers work that starts now and takes at most `span`.
     pub(crate) async fn cover(&self, span: Duration) -> Result<(), StoreError> {
-        // If the database is slow, a part of the new lease has passed before the request returns. Then the lease is
+        // If the database is slow, part of the new lease has already passed when the reply arrives. The lease is then
         // extended again.
         for _ in 0..MAX_ATTEMPTS {
             let left = self.until.load(Ordering::Relaxed).saturating_sub(self.clock.now().as_micros());

@@ -94,19 +94,19 @@ pub struct Runs(Arc<Inner>);
 
 /// The services that runs use.
 pub struct Dependencies {
-    /// Journals and rows of runs.
+    /// Stores the rows and the journals of runs.
     pub store: Store,
     /// Executes tool calls.
     pub executor: Executor,
-    /// Payloads that are too large for a journal.
+    /// Stores payloads that are too large for a journal.
     pub blobs: BlobStore,
     /// The models of agents.
     pub models: ModelRegistry,
-    /// Finds the tools of agents.
+    /// Resolves the tools of agents.
     pub resolver: Resolver,
     /// Decides who may see and change a run.
     pub access: Access,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -126,7 +126,7 @@ struct Inner {
     calls: TaskTracker,
     stop: CancellationToken,
     /// Runs whose journals could not be written, each with its realm and a command. `Runs::recover_unwritten_runs`
-    /// recovers each run by sending it the command.
+    /// recovers each of these runs by sending it the command.
     unwritten: Mutex<HashMap<RunId, (Arc<RealmScope>, RunCommand)>>,
     /// Notified when a run is suspended, because the timer of that run may be due before all others.
     suspended: Arc<Notify>,
@@ -134,11 +134,11 @@ struct Inner {
     scheduler: Option<ExternalScheduler>,
 }
 
-/// A run with its row and its machine.
+/// A run: its stored row and its current state.
 pub struct RunRecord {
-    /// The row.
+    /// The row in the store.
     pub row: Run,
-    /// The first entry and the machine.
+    /// The first entry and the current state of the machine.
     pub snapshot: Arc<RunSnapshot>,
 }
 
@@ -184,7 +184,8 @@ impl Runs {
         })))
     }
 
-    /// Recovers the runs of lost servers, and starts the tasks that wake suspended runs and delete expired runs.
+    /// Recovers the runs of servers without a valid lease. Then starts the tasks that wake suspended runs and delete
+    /// expired runs.
     pub async fn start(
         &self,
         shared: bool,
@@ -203,7 +204,8 @@ impl Runs {
         self.0.drivers.len()
     }
 
-    /// The subject (agent or tool name) and the entries of a run, after the hashes of the journal were verified.
+    /// Verifies the hashes of a journal, and returns the subject (the name of the agent or tool) and the entries of the
+    /// run.
     pub async fn journal_of(&self, session: &Session, run: RunId) -> Result<(String, Vec<Entry>), CommandError> {
         let row = self.permitted(session, run, Action::Execute).await?;
         if let Some((n, why)) = self.verify(session, run).await?.broken {
@@ -230,7 +232,7 @@ impl Runs {
         Ok(page.items.first().map(|run| (run.id, run.state.status)))
     }
 
-    /// The outputs of a run.
+    /// The outputs of a run; empty if the run does not exist.
     pub async fn outputs(&self, home: &RealmScope, run: RunId) -> Result<AgentOutputs, Unavailable> {
         match self.0.load(home, run).await {
             Ok(loaded) => Ok(loaded.snapshot.run.outputs()),
@@ -249,8 +251,8 @@ impl Runs {
         self.0.registry.get(run)?.meta().cloned()
     }
 
-    /// Waits until the run ends or is suspended, and returns its snapshot; `None` if the run does not exist. If another
-    /// server drives the run, its current snapshot is returned without waiting.
+    /// Waits until the run ends or is suspended, and returns a snapshot of the run; `None` if the run does not exist.
+    /// If another server drives the run, returns the current snapshot of the run without waiting.
     pub async fn wait_for_rest(&self, home: &RealmScope, run: RunId) -> Result<Option<Arc<RunSnapshot>>, Unavailable> {
         if let Some(handle) = self.0.registry.get(run).filter(|handle| handle.is_driven())
             && let Some(snapshot) = handle.settled().await
@@ -267,8 +269,8 @@ impl Runs {
         }
     }
 
-    /// Waits until a run that this server started ends or is suspended, and returns its snapshot; `None` if its driver
-    /// was lost.
+    /// Waits until a run that this server started ends or is suspended, and returns a snapshot of the run. Returns
+    /// `None` if the driver stopped before that.
     pub async fn settled(&self, handle: &Arc<RunHandle>) -> Option<Arc<RunSnapshot>> {
         let home = Arc::clone(&handle.meta()?.home);
         self.0.settled(handle, &home).await
@@ -306,8 +308,8 @@ impl Runs {
         self.0.drivers.is_closed()
     }
 
-    /// Waits up to `grace` for the runs and calls in progress, then ends them. Durable runs are left for recovery,
-    /// other runs end as interrupted. Cancelled calls still end with an envelope.
+    /// Waits up to `grace` for the runs and calls in progress, then ends those that are left. Durable runs are
+    /// recovered later, other runs end as interrupted. Cancelled calls still end with an envelope.
     pub async fn finish(&self, grace: Duration) {
         let Inner { drivers, calls, stop, .. } = &*self.0;
         drivers.close();
@@ -323,7 +325,8 @@ impl Runs {
 }
 
 impl Inner {
-    /// Waits until the run ends or is suspended, and returns its snapshot; `None` if its driver was lost.
+    /// Waits until the run ends or is suspended, and returns a snapshot of the run. Returns `None` if the driver
+    /// stopped before that.
     async fn settled(&self, handle: &RunHandle, home: &RealmScope) -> Option<Arc<RunSnapshot>> {
         if let Some(snapshot) = handle.settled().await {
             return Some(snapshot);
@@ -356,7 +359,7 @@ impl Inner {
         })
     }
 
-    /// Cancels the children of a run that has ended.
+    /// Cancels the child runs of a run that has ended.
     async fn cancel_children(self: &Arc<Self>, handle: &RunHandle, home: &Arc<RealmScope>, start: &RunStart) {
         if start.delegates.is_empty() && start.agentic_tools.is_empty() {
             return;
@@ -393,14 +396,15 @@ impl Inner {
         }
     }
 
-    /// The implementations that the tools of a run are bound to. The keys are tool names in lower case.
+    /// Returns the implementations that replace tools of a run. The keys are tool names in lower case.
     async fn bound(&self, start: &RunStart, realm: &RealmScope) -> HashMap<String, BoundTool> {
         let mut bound = HashMap::new();
         for (tool, implementation) in &start.bindings {
             let Some(VersionedRef { name, version_req: wanted }) = VersionedRef::parse(implementation) else {
                 continue;
             };
-            // If the implementation does not exist, its time limit is zero here, and a call to it fails later.
+            // If the implementation does not exist, this time limit is zero. A call to the implementation then fails
+            // when it is prepared.
             let versions = self.resolver.catalog.versions(realm, name).await.unwrap_or_default();
             let limit = select_version(&versions, wanted.as_ref()).map(|tool| tool.limits.total).unwrap_or_default();
             bound.insert(
@@ -418,7 +422,7 @@ impl Inner {
         tools: Arc<Toolset>,
         answers: AnswerSchemas,
     ) -> RunExecutor {
-        // A run with predefined calls or a given plan never calls a model.
+        // A run with predefined calls or a given plan never calls a model, so it needs none.
         let model = match start.spec.uses_model() {
             true => self.models.model(&scope.realm, &scope.principal, &start.model, start.fallback.as_ref()).await,
             false => Err(ModelError::new(ErrorKind::InvalidRequest, "the run has no model")),

@@ -22,24 +22,24 @@ use super::registry::{RunHandle, RunMeta, RunSnapshot};
 
 /// A run that is about to start.
 pub struct RunLaunch {
-    /// The first entry of its journal.
+    /// The first entry of the run's journal.
     pub start: RunStart,
-    /// Executes its effects.
+    /// Executes the effects of the run.
     pub executor: Arc<dyn EffectExecutor>,
     /// The realm that stores the run. The run may act in another realm.
     pub home: Arc<RealmScope>,
-    /// The principal that started it.
+    /// The principal that started the run.
     pub owner: Owner,
-    /// The principal that it acts as.
+    /// The principal that the run acts as.
     pub principal: PrincipalId,
     /// Changes that are committed together with the first entry.
     pub changes: Vec<RunChange>,
-    /// For a fork: the entries that it shares with the original run. Empty for other runs.
+    /// For a fork: the entries that the fork shares with the original run. Empty for other runs.
     pub prefix: Vec<Entry>,
 }
 
-/// Stores the first entry of a run and spawns its driver. If the run belongs to a conversation, the entry is committed
-/// before the driver starts, because the store refuses a second open run in a conversation.
+/// Stores the first entry of a run and spawns the driver. In a conversation, the entry is committed before the driver
+/// starts, because the store refuses a second unfinished run in the same conversation.
 pub(super) async fn start_run(host: &Arc<dyn DriverHost>, launch: RunLaunch) -> Result<Arc<RunHandle>, WriteError> {
     let (id, home, executor) = (launch.start.spec.run, Arc::clone(&launch.home), Arc::clone(&launch.executor));
     let handle = host.registry().get_or_insert(id);
@@ -81,7 +81,7 @@ pub(super) async fn start_scheduled_run(
     Ok(handle)
 }
 
-/// Stores the start of a run. Returns its machine and its journal.
+/// Stores the start of a run. Returns the machine and the journal of the run.
 async fn write_start(
     host: &Arc<dyn DriverHost>,
     handle: &Arc<RunHandle>,
@@ -91,7 +91,7 @@ async fn write_start(
 ) -> Result<(AgentRun, RunJournal), WriteError> {
     let RunLaunch { start, home, owner, principal, mut changes, mut prefix, .. } = launch;
     let now = host.clock().now();
-    // A fork has the start time of the original run, because it replays that run's first entries.
+    // A fork begins with the first entries of the original run, so its journal has the start time of the original run.
     let at = prefix.first().map_or(now, |first| first.at);
     let mut machine = AgentRun::new(start.spec.clone(), at);
     let durability = match start.conversation.is_some() && prefix.is_empty() {
@@ -162,7 +162,7 @@ fn in_trial(trial: &Trial) -> TrialAssignment {
     TrialAssignment { kind: trial.kind, arm: trial.arm.clone(), of }
 }
 
-/// Applies the entries that a fork shares with the original run. Returns the facts that are stored with the entries.
+/// Applies the entries that a fork shares with the original run. Returns the notes that are stored with these entries.
 fn replay_prefix(machine: &mut AgentRun, prefix: &[Entry]) -> Vec<EntryNotes> {
     let mut notes = vec![EntryNotes::default(); prefix.len()];
     for (entry, notes) in prefix.iter().zip(&mut notes) {
@@ -202,7 +202,7 @@ async fn recover(
     mut inbox: mpsc::UnboundedReceiver<CommandRequest>,
 ) {
     match acquire(&host, &handle, &home).await {
-        // The run has ended and its end is stored, so no driver is needed.
+        // The run has ended and its row says so. No driver is needed.
         Ok(LoadedRun { start, run, end_persisted: true, .. }) => {
             let snapshot = Arc::new(RunSnapshot { start, run });
             while let Some(request) = handle.release(&mut inbox, Some(Arc::clone(&snapshot))) {
@@ -210,7 +210,7 @@ async fn recover(
             }
         }
         Ok(LoadedRun { start, run: machine, journal, executor, end_persisted: false }) => {
-            // If the run has neither ended nor been suspended, its driver was lost.
+            // A run that has neither ended nor been suspended had a driver, which has stopped.
             let abandoned = machine.ending().is_none() && !machine.suspended();
             let first = abandoned.then(|| if start.durable { EventKind::recovered() } else { interrupted() });
             let core = RunCore { host, handle, start, home, machine, journal, executor, work: Work::default() };
@@ -219,8 +219,8 @@ async fn recover(
         Err(error) => {
             if !matches!(error, CommandError::DrivenElsewhere(_) | CommandError::UnknownRun(_)) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be recovered");
-                // This server may already own the run. Then no other server recovers it, so this server tries again
-                // later.
+                // The row may already name this server as the driver. Then no other server recovers the run, so this
+                // server tries again later.
                 host.recover_later(handle.id, &home, RunCommand::Wake);
             }
             while let Some(request) = handle.release(&mut inbox, None) {
@@ -241,14 +241,13 @@ async fn acquire(
     handle: &Arc<RunHandle>,
     home: &Arc<RealmScope>,
 ) -> Result<LoadedRun, CommandError> {
-    // An earlier driver on this server may have left entries in the writer's queue, even the start of the run. After
-    // this call they are committed or discarded. So the claim below sees the final state of the run.
+    // An earlier driver on this server may have left entries of the run in the writer's queue, even the start of the
+    // run. After this call they are committed or discarded, so that the claim below sees the final state of the run.
     host.writer().clear_failure(handle.id).await.map_err(Unavailable::from)?;
     let taken = host.lease().claim_run(handle.id).await.map_err(Unavailable::from)?;
     let unknown = || CommandError::UnknownRun(handle.id.to_string());
     let loaded = host.load_run(handle, home).await?.ok_or_else(unknown)?;
-    // A run that has ended cannot be claimed. It is returned anyway, so that the caller can reply that the run has
-    // ended.
+    // A run that has ended cannot be claimed. It is returned anyway, so that the caller can report the end.
     match taken || loaded.run.ending().is_some() {
         true => Ok(loaded),
         false => Err(CommandError::DrivenElsewhere(handle.id.to_string())),

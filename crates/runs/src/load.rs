@@ -19,7 +19,7 @@ use toolwright_catalog::Unavailable;
 /// The number of entries that one query reads.
 const PAGE: u32 = 1000;
 
-/// The data about a run that is in its row and not in its journal.
+/// The data that is needed to drive a run and that its journal does not contain.
 struct RunLocation {
     scope: RunScope,
     end_persisted: bool,
@@ -116,7 +116,8 @@ impl Inner {
         Ok(self.new_executor(start, scope, tools, AnswerSchemas { answer, plan }).await)
     }
 
-    /// Reads the realm, the principal and the owner of a run from its row.
+    /// Returns the realm, the principal and the owner of a run, and whether its end is stored. The first entry names
+    /// the realm. The row of the run has the rest.
     async fn locate(&self, start: &RunStart, home: &Arc<RealmScope>, run: RunId) -> Result<RunLocation, Unavailable> {
         let gone = |what: &'static str| Unavailable::new(what, "no row");
         let row = self.store.runs(home).get(run).await?.ok_or_else(|| gone("the run does not exist"))?;
@@ -149,7 +150,7 @@ impl Inner {
         Ok(Arc::new(found.ok_or_else(|| Unavailable::new("the realm of the run does not exist", "no row"))?))
     }
 
-    /// Reads the entries after the entry `known`, at most one page.
+    /// Reads one page of the entries after entry `known`.
     pub(super) async fn entries_after(
         &self,
         home: &RealmScope,

@@ -27,10 +27,10 @@ pub(super) const START_WITHIN: Duration = Duration::from_secs(5);
 
 /// The server that drives a run.
 pub(super) trait DriverHost: Send + Sync {
-    /// The time.
+    /// The clock.
     fn clock(&self) -> &dyn Clock;
 
-    /// The lease of this server on runs.
+    /// The lease with which this server drives runs.
     fn lease(&self) -> &Lease;
 
     /// Writes the journals of runs.
@@ -39,10 +39,10 @@ pub(super) trait DriverHost: Send + Sync {
     /// The runs in memory.
     fn registry(&self) -> &RunRegistry;
 
-    /// Spawns a task of a run. Shutdown waits for it.
+    /// Spawns a task for a run. Shutdown waits for the task.
     fn spawn(&self, run: RunId, task: BoxFuture<'static, ()>);
 
-    /// Loads a run from the store; `None` if it does not exist.
+    /// Loads a run from the store; `None` if the run does not exist.
     fn load_run<'a>(
         &'a self,
         handle: &'a Arc<RunHandle>,
@@ -62,7 +62,7 @@ pub(super) trait DriverHost: Send + Sync {
     /// Whether a child run has ended.
     fn has_ended<'a>(&'a self, home: &'a RealmScope, run: RunId) -> BoxFuture<'a, bool>;
 
-    /// Cancels the children of a run that has ended.
+    /// Cancels the child runs of a run that has ended.
     fn cancel_children<'a>(
         self: Arc<Self>,
         handle: &'a RunHandle,
@@ -70,11 +70,11 @@ pub(super) trait DriverHost: Send + Sync {
         start: &'a RunStart,
     ) -> BoxFuture<'a, ()>;
 
-    /// Sends a command to the parent of a run, if the run has one, and does not wait for the reply.
+    /// Sends a command to the parent run, if the run has a parent, and does not wait for the reply.
     fn notify_parent(self: Arc<Self>, start: &RunStart, home: &Arc<RealmScope>, command: ParentCommand);
 }
 
-/// Creates the command to a parent run. The argument is the id of the call that waits for the child run.
+/// Creates the command to a parent run from the id of the call that waits for the child run.
 pub(super) type ParentCommand = Box<dyn FnOnce(CallId) -> RunCommand + Send>;
 
 /// A run that was loaded to be driven.
@@ -90,24 +90,24 @@ pub(super) struct LoadedRun {
 
 /// The outcome of an effect.
 pub enum EffectOutcome {
-    /// An event for the run.
+    /// An event that is recorded in the journal.
     Event(EventKind),
-    /// For each call of a reply: the result of the preparation for the machine, and the call itself if it can be
-    /// executed without preparing it again.
+    /// The calls of one model reply, after their preparation. Each has the result that the machine gets and, if the
+    /// preparation succeeded in this process, the prepared call.
     Prepared { iteration: u32, results: Vec<(PreparedCall, Option<ReadyCall>)> },
     /// A call that was prepared again.
     PreparedAgain { call_id: CallId, call: PreparedCall, ready: Option<Box<ReadyCall>> },
-    /// A write that was not started, because its intent was committed too late.
+    /// A write that was not started, because too much time had passed since its intent.
     TooLate { call: Box<CallToRun>, ready: Option<Box<ReadyCall>>, allowance: Option<Allowance> },
-    /// Calls whose child runs have ended.
+    /// The calls whose child runs have ended.
     ChildrenEnded(Vec<CallId>),
-    /// The external scheduler executes the effect.
+    /// The external scheduler executes the effect later.
     Scheduled,
 }
 
 impl EffectOutcome {
-    /// The event that records this outcome; `None` for late writes, ended child runs and scheduled effects, which have
-    /// no event.
+    /// Returns the event that records this outcome. Writes that are too late, ended child runs and scheduled effects
+    /// have no event.
     pub fn into_event(self) -> Option<EventKind> {
         match self {
             EffectOutcome::Event(event) => Some(event),
@@ -122,7 +122,7 @@ impl EffectOutcome {
 
 /// Executes the effects of one run.
 pub trait EffectExecutor: Send + Sync {
-    /// Calls the model, and publishes its partial reply to the watchers of the run.
+    /// Calls the model, and publishes the partial reply to the watchers of the run.
     fn ask(
         self: Arc<Self>,
         handle: Arc<RunHandle>,
@@ -130,7 +130,7 @@ pub trait EffectExecutor: Send + Sync {
         request: Box<ModelRequest>,
     ) -> BoxFuture<'static, EffectOutcome>;
 
-    /// Prepares the calls of one model reply.
+    /// Prepares the calls that one model reply requests.
     fn prepare_all(self: Arc<Self>, iteration: u32, calls: Vec<CallToPrepare>) -> BoxFuture<'static, EffectOutcome>;
 
     /// Prepares a call again, after it was approved.
@@ -158,12 +158,12 @@ pub trait EffectExecutor: Send + Sync {
     fn cancel(&self);
 }
 
-/// The columns of a run's row that the loop of scheduled runs needs.
+/// The part of a run's row that the loop of scheduled runs needs.
 pub(super) struct ScheduledRun {
     /// The realm that stores the run.
     pub home: RealmScope,
     pub status: RunStatus,
-    /// The last entry that the row covers.
+    /// The last journal entry that the row takes into account.
     pub position: JournalPosition,
     pub parent: Option<RunId>,
     /// Whether an external scheduler drives the run.
@@ -175,10 +175,11 @@ type StoreResult<'a, T> = BoxFuture<'a, Result<T, toolwright_store::StoreError>>
 
 /// Stores the tasks and the inbox of scheduled runs.
 pub(super) trait TaskStore: Send + Sync {
-    /// The row of a run, in whichever realm the run is stored.
+    /// Returns the row of a run, whichever realm stores the run.
     fn run(&self, run: RunId) -> StoreResult<'_, Option<ScheduledRun>>;
 
-    /// Registers that a server starts a task, if the server may execute it. Returns the state of the task.
+    /// Registers that a server starts a task, if the server may execute the task. Returns the state that the task then
+    /// has.
     fn start_task<'a>(&'a self, start: TaskStart<'a>) -> StoreResult<'a, TaskState>;
 
     /// Stores the outcome of a task, unless an outcome is already stored.
@@ -187,7 +188,7 @@ pub(super) trait TaskStore: Send + Sync {
     /// Returns a task that was registered by `start_task`.
     fn task<'a>(&'a self, run: RunId, id: &'a str) -> StoreResult<'a, Option<StoredTask>>;
 
-    /// Deletes a task that was registered and then not executed.
+    /// Deletes a task that was registered and that no server has executed.
     fn delete_task<'a>(&'a self, run: RunId, id: &'a str) -> StoreResult<'a, ()>;
 
     /// Returns a command of the inbox and its reply.
@@ -238,7 +239,7 @@ impl TaskStore for Store {
 
 /// Executes an effect. Returns `None` for approvals, client actions and the end of the run, which no executor performs.
 /// For [`Effect::RunCall`], this function passes neither a prepared call nor the budget of a child run. A caller that
-/// has one of them calls [`EffectExecutor::call`] itself.
+/// has a prepared call or a budget calls [`EffectExecutor::call`] directly.
 pub(super) fn execute_effect(
     executor: Arc<dyn EffectExecutor>,
     handle: &Arc<RunHandle>,

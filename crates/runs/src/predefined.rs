@@ -33,8 +33,8 @@ impl PredefinedRun {
         let tools: Vec<String> = self.plan.iter().map(|call| call.tool.clone()).collect();
         let mut spec = RunSpec::new(self.run, request, Policy::allowing(session.realm.name.as_str(), tools));
         let calls = u32::try_from(self.plan.len()).unwrap_or(u32::MAX);
-        // Each call needs one iteration, and the end of the run needs one more. A call may start a run, whose own limits
-        // apply to its cost and its calls.
+        // Each call needs one iteration, and the end of the run needs one more. A child run that a call starts has its
+        // own limits. So this run has no cost limit and a high limit of calls.
         spec.limits = Limits {
             max_iterations: calls.saturating_add(1),
             max_tool_calls: Limits::platform().max_tool_calls.saturating_add(calls),

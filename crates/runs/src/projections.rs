@@ -1,6 +1,6 @@
-//! Computes the rows that are stored in the transaction of a journal entry, so that lists across runs need not read
-//! journals. The rows follow from the entries: the event and the state of the machine before the event determine the
-//! rows.
+//! Computes the rows of effects and decisions, so that lists across runs need not read journals. The rows are stored in
+//! the transaction of a journal entry. They are determined by the event of the entry and the state of the machine
+//! before the event.
 
 use serde_json::Value;
 use toolwright_catalog::VersionedRef;
@@ -13,7 +13,7 @@ use toolwright_types::{CallId, RunId};
 use super::approvals::DecisionDetails;
 use super::journal::json_text;
 
-/// The rows for the event with the number `n`, which the machine accepts and has not applied yet.
+/// Returns the rows for the event of entry `n`. The machine accepts the event and has not applied it yet.
 pub(super) fn rows(start: &RunStart, machine: &AgentRun, event: &Event, n: u64) -> Vec<RunChange> {
     let mut rows = decision_rows(machine, event, n);
     let writes = machine.writes_determined_by(event, |tool| !start.delegates.contains(tool));
@@ -24,7 +24,7 @@ pub(super) fn rows(start: &RunStart, machine: &AgentRun, event: &Event, n: u64) 
     rows
 }
 
-/// The row for a write to the outside world.
+/// Returns the row for an effect (a write to the outside world).
 fn effect_row(start: &RunStart, write: ExternalWrite, event: &Event) -> RunChange {
     let ExternalWrite { envelope, outcome, started_at, approved_by } = write;
     let bound = start.bindings.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&envelope.name));
@@ -94,7 +94,7 @@ struct Decided {
     input: Option<Value>,
 }
 
-/// The row for a decision; `None` if the call does not wait for an approval.
+/// Returns the row for a decision; `None` if the call does not wait for an approval.
 fn decision_row(machine: &AgentRun, call_id: &CallId, event: &Event, n: u64, decided: Decided) -> Option<RunChange> {
     let request = machine.pending_approvals().into_iter().find(|request| request.call_id == *call_id)?;
     let Decided { outcome, decided_by, reason, input } = decided;

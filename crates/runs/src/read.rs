@@ -20,7 +20,7 @@ impl Runs {
         let row = self.permitted(session, run, Action::Read).await?;
         let loaded = self.0.load(&session.realm, run).await?;
         let last = loaded.entries.last().map_or(row.state.updated_at, |entry| entry.at);
-        // The row of a driven run can be older than its journal. So the state is computed from the machine.
+        // The row of a driven run can be older than its journal. So the state is computed from the machine instead.
         let state = state_of(
             &loaded.snapshot.run,
             last.max(row.state.updated_at),
@@ -80,19 +80,19 @@ impl Runs {
         RunWatch::new(Arc::clone(&self.0), Arc::clone(handle), 0)
     }
 
-    /// The owners whose runs the session may list.
+    /// Returns the owners whose runs the session may list.
     pub(super) fn visible_owners(&self, session: &Session) -> Owners {
         if self.sees_all(session) { Owners::All } else { Owners::Only(Owner::of(&session.principal)) }
     }
 
     fn sees_all(&self, session: &Session) -> bool {
-        // No principal has the id 0. A session that may read the runs of this owner may read all runs.
+        // No principal has the id 0. So a session that may read the runs of this owner may read all runs.
         let any_owner = Resource::Run { owner: PrincipalId::from_bits(0) };
         self.0.access.require(session, Action::Read, any_owner).is_ok()
     }
 
-    /// The row of a run, if the session may perform `action` on it. If the session may not read the run, the error is
-    /// the same as for a run that does not exist.
+    /// Returns the row of a run if the session may perform `action` on the run. If the session may not read the run,
+    /// the error is the same as for a run that does not exist.
     pub(super) async fn permitted(&self, session: &Session, run: RunId, action: Action) -> Result<Run, CommandError> {
         let unknown = || CommandError::UnknownRun(run.to_string());
         let found = self.0.store.runs(&session.realm).get(run).await.map_err(Unavailable::from)?;
@@ -111,15 +111,15 @@ impl Runs {
         Ok(row)
     }
 
-    /// Waits until the writer has committed its queue for this run, and reads the row again. The row can
-    /// still be in the queue if the run has just started, or if it is a direct call that only reads: such a call does
+    /// Waits until the writer has committed its queued changes of this run, and reads the row again. The row can still
+    /// be in the queue if the run has just started, or if the run is a direct call that only reads: such a call does
     /// not wait for the commit.
     async fn just_written(&self, session: &Session, run: RunId) -> Result<Option<Run>, Unavailable> {
         self.0.writer.commit(run, Vec::new()).await?;
         Ok(self.0.store.runs(&session.realm).get(run).await?)
     }
 
-    /// The error for a deleted run, if the session may see all runs.
+    /// Returns the error for a deleted run, if the run was deleted and the session may see all runs.
     async fn gone(&self, session: &Session, run: RunId) -> Result<Option<CommandError>, CommandError> {
         if !self.sees_all(session) {
             return Ok(None);

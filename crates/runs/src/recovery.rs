@@ -1,4 +1,4 @@
-//! Recovers the runs of lost servers, and wakes suspended runs whose timer is due.
+//! Recovers the runs of servers that have crashed or lost their leases, and wakes suspended runs whose timers are due.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use toolwright_catalog::Unavailable;
 
 /// The maximum sleep between two checks. It is short because another server may suspend a run whose timer is due soon.
 const MAX_SLEEP: Duration = Duration::from_secs(5);
-/// The number of due runs that one query reads.
+/// The maximum number of due runs that one query reads.
 const PAGE_SIZE: u32 = 200;
 
 impl Runs {
-    /// Sends `RunCommand::Wake` to each run of a lost server. This function itself recovers nothing: `RunHandle::send`
-    /// finds no driver for the command, so `lifecycle::send` spawns `lifecycle::recover`, which claims, loads and
-    /// drives the run. `lifecycle::recover` continues a durable run, and ends any other run as interrupted. The
-    /// envelopes of interrupted writes say that the outcome is unknown.
+    /// Sends `RunCommand::Wake` to each run whose server has no valid lease. This function does not recover the runs
+    /// itself: `RunHandle::send` finds no driver for the command, so `lifecycle::send` spawns `lifecycle::recover`,
+    /// which claims, loads and drives the run. `lifecycle::recover` continues a durable run, and ends any other run as
+    /// interrupted. The envelopes of interrupted writes say that the outcome is unknown.
     pub async fn recover_abandoned_runs(&self) -> Result<(), Unavailable> {
         let (mut resumed, mut ended) = (0usize, 0usize);
         for (realm, row) in self.0.store.abandoned_runs(self.0.clock.now()).await? {
@@ -45,8 +45,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Recovers the runs whose journals could not be written earlier, by sending the registered command to each of
-    /// them.
+    /// Recovers the runs whose journals could not be written earlier: sends each of them the command with which it was
+    /// registered.
     fn recover_unwritten_runs(&self) {
         let unwritten = std::mem::take(&mut *self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner));
         for (run, (home, command)) in unwritten {
@@ -54,7 +54,7 @@ impl Runs {
             self.0.drivers.spawn(async move {
                 let handle = shared.registry.get_or_insert(run);
                 let sent = shared.send(&handle, &home, command.clone()).await;
-                // A run that could not be loaded has no driver that would register it again, so it is registered here.
+                // The command could not be executed, so the run is registered again.
                 if let Err(error) = sent.or_else(CommandError::ignore_not_ours) {
                     tracing::warn!(%run, error = &error as &dyn std::error::Error, "a run cannot be recovered yet");
                     DriverHost::recover_later(&*shared, run, &home, command);
@@ -64,10 +64,10 @@ impl Runs {
     }
 
     /// Wakes due runs, and recovers runs whose journals could not be written, until `stop` is cancelled. If `shared` is
-    /// set (several servers share the database), also recovers the runs of lost servers.
+    /// set (several servers share the database), also recovers the runs of servers without a valid lease.
     pub async fn run_timers(self, shared: bool, stop: CancellationToken) {
-        // A server may have crashed after a child run ended and before the parent was notified. So the first round
-        // after a start also wakes the runs that would check their children within the next interval.
+        // A server may have crashed after a child run ended and before the parent run was notified. So the first round
+        // after a start also wakes the runs whose next check of their child runs is due within one interval.
         let mut ahead = CHILD_CHECK_INTERVAL_US;
         loop {
             if shared && let Err(error) = self.recover_abandoned_runs().await {

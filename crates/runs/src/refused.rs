@@ -1,7 +1,7 @@
 //! Reduces the data that the journal stores about a direct call whose preparation was refused.
 //!
-//! A principal without any permission can cause such calls. The input of the call is not stored, because inputs could
-//! fill the disk. The journal has a digest of the input, which proves later which input was sent.
+//! A principal without any permission can cause such calls. So the input is not stored, because such inputs could fill
+//! the disk. The journal has a digest of the input instead, which can prove later which input was sent.
 
 use serde_json::{Value, json};
 use toolwright_types::ToolEnvelope;

@@ -27,15 +27,15 @@ struct RegisteredRuns {
 
 /// The first entry and the machine of a run at one point in time.
 pub struct RunSnapshot {
-    /// The first entry of its journal.
+    /// The first entry of the run's journal.
     pub start: Arc<RunStart>,
-    /// The machine.
+    /// The state of the machine.
     pub run: AgentRun,
 }
 
 /// A run in memory.
 pub struct RunHandle {
-    /// The run.
+    /// The id of the run.
     pub id: RunId,
     /// Sends commands to the driver; `None` while this process does not drive the run.
     inbox: Mutex<Option<mpsc::UnboundedSender<CommandRequest>>>,
@@ -50,15 +50,15 @@ pub struct RunHandle {
 /// The metadata of a run, which never changes.
 #[derive(Clone)]
 pub struct RunMeta {
-    /// The first entry of its journal.
+    /// The first entry of the run's journal.
     pub start: Arc<RunStart>,
     /// The realm that stores the run. The run may act in another realm.
     pub home: Arc<RealmScope>,
-    /// The principal that started it.
+    /// The principal that started the run.
     pub owner: Owner,
 }
 
-/// The entries and the partial reply that watchers read.
+/// The journal entries and the partial model reply that watchers read.
 #[derive(Default)]
 pub(super) struct EntryFeed {
     /// The journal so far.
@@ -126,7 +126,7 @@ impl RunHandle {
         lock(&self.children).clone()
     }
 
-    /// Removes the driver, because the run could not be started.
+    /// Removes the driver from the handle, because the run could not be started.
     pub fn discard(&self) {
         *lock(&self.inbox) = None;
         self.settled.send_replace(None);
@@ -172,7 +172,8 @@ impl RunHandle {
         None
     }
 
-    /// Waits until the run ends or is suspended, and returns its snapshot; `None` if its driver was lost.
+    /// Waits until the run ends or is suspended, and returns its snapshot. Returns `None` if the driver stopped before
+    /// that, because the server stops or the journal cannot be written.
     pub async fn settled(&self) -> Option<Arc<RunSnapshot>> {
         let mut settled = self.settled.subscribe();
         loop {
@@ -204,8 +205,8 @@ impl RunHandle {
             feed.partial.text.clear();
             feed.partial.thinking.clear();
         }
-        // An entry that a watcher has read from the store is already in memory and is skipped. An entry is also skipped
-        // after a gap of entries that another server wrote: watchers then read all of these entries from the store.
+        // The feed has only consecutive entries. An entry that is already in the feed is skipped. An entry after a gap
+        // is skipped too: another server wrote the missing entries, and watchers then read all of them from the store.
         if feed.entries.last().map_or(0, |last| last.n) + 1 == entry.n {
             feed.entries.push(entry);
         }

@@ -21,7 +21,7 @@ const PARTS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// The value of `deleted_by` in the tombstones of expired runs.
 const BY: &str = "retention";
 
-/// How long runs are kept after their end. `None` keeps them forever.
+/// How long runs are kept after they end. `None` keeps them forever.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Completed runs.
@@ -75,7 +75,8 @@ impl Inner {
                     }
                 }
                 deleted += deleted_of_page;
-                // If no run was deleted, the page was empty, or the next query would return the same page.
+                // If no run of the page was deleted, either the page was empty or the next query would return the same
+                // page.
                 if deleted_of_page == 0 {
                     break;
                 }

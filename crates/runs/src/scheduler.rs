@@ -1,8 +1,8 @@
 //! Connects runs to an external scheduler, which drives them by calling any of the servers.
 //!
-//! The scheduler decides when a task is executed, and guarantees that each task is executed. Journals, tasks and
-//! commands stay in the store; the scheduler receives only their ids. A request that the scheduler repeats has no
-//! further effect.
+//! The scheduler decides when a task is executed, and guarantees that each task is executed. Journals and commands stay
+//! in the store: the scheduler receives their ids, and tasks without inputs and outputs. The scheduler may repeat a
+//! request; a repeated request has no further effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use super::ports::{DriverHost, TaskStore};
 use super::tasks::{Stepper, Task, TaskEvent, TaskPlan};
 use super::{Inner, RunHandle, RunSnapshot, Runs};
 
-/// How often the row of a run is polled while a caller waits for the run and no notification arrives.
+/// How often the row of a run is read while a caller waits for the run and no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The number of idle runs that one query reads.
+/// The maximum number of idle runs that one query reads.
 const PAGE_SIZE: u32 = 200;
 
 /// Why the scheduler did not accept a request.
 pub type SchedulerError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The client of an external scheduler, which drives durable runs instead of this server. The scheduler calls
-/// [`Runs::advance`], which returns a plan. Then the scheduler calls [`Runs::execute_tasks`] with the tasks of the plan,
-/// again with the tasks that follow, and so on until a plan has no tasks.
+/// [`Runs::advance`], which returns a [`TaskPlan`]. Then the scheduler calls [`Runs::execute_tasks`] with the tasks of
+/// the plan, which returns the next plan, and so on until a plan has no tasks.
 pub trait TaskScheduler: Send + Sync {
     /// Asks the scheduler to advance a run soon.
     fn wake(&self, run: RunId) -> BoxFuture<'_, Result<(), SchedulerError>>;
@@ -81,8 +81,8 @@ impl Runs {
     }
 
     /// Executes tasks of a run at the same time and applies their outcomes. Returns the plan of what to schedule next.
-    /// `invocation` identifies the request. The scheduler must repeat the request until it gets a reply, and may use the
-    /// same id for the tasks that follow.
+    /// `invocation` is the id of the request. The scheduler must repeat the request until it gets a reply, and may use
+    /// the same id to execute the tasks that follow.
     pub async fn execute_tasks(&self, run: RunId, invocation: &str, tasks: Vec<Task>) -> Result<TaskPlan, Unavailable> {
         let scheduler = self.0.scheduler(run).map_err(no_scheduler)?;
         scheduler.stepper.execute(&self.0.host(), run, invocation, tasks).await
@@ -93,13 +93,13 @@ impl Runs {
         Some(self.0.scheduler.as_ref()?.client.check().await)
     }
 
-    /// How many runs an external scheduler drives.
+    /// Returns the number of runs that an external scheduler drives.
     pub async fn count_scheduled(&self) -> Result<u64, Unavailable> {
         Ok(self.0.store.count_scheduled().await?)
     }
 
     /// Wakes the scheduled runs that are running or due and have not changed for the duration `idle`. Such a run was
-    /// started while the scheduler could not be reached, or the scheduler lost it.
+    /// started while the scheduler could not be reached, or the scheduler has lost its request to wake the run.
     pub async fn wake_idle_runs(&self, idle: Duration) {
         let Some(scheduler) = &self.0.scheduler else { return };
         let idle = i64::try_from(idle.as_micros()).unwrap_or(i64::MAX);
@@ -130,7 +130,7 @@ fn no_scheduler(error: CommandError) -> Unavailable {
 }
 
 impl Inner {
-    /// The external scheduler; an error if this server has none.
+    /// Returns the external scheduler, or an error if this server has none.
     fn scheduler(&self, run: RunId) -> Result<&ExternalScheduler, CommandError> {
         self.scheduler.as_ref().ok_or_else(|| CommandError::NoScheduler(run.to_string()))
     }
@@ -158,7 +158,7 @@ impl Inner {
         let item = self.store.inbox_get(run, &id).await.map_err(Unavailable::from)?;
         let reply = item.and_then(|item| item.reply);
         let reply = reply.ok_or_else(|| Unavailable::new("the run has not replied", "no reply"))?;
-        // If deleting fails, the command stays in the inbox until its run is deleted.
+        // If deleting fails, the command stays in the inbox until the run is deleted.
         if let Err(error) = self.store.inbox_delete(run, &id).await {
             tracing::debug!(%run, error = &error as &dyn std::error::Error, "a command stays in the inbox after its reply");
         }

@@ -9,27 +9,27 @@ use toolwright_machine::journal::RunStart;
 use toolwright_store::{NewTurn, RunChange, Turn};
 use toolwright_types::{CallId, DocumentId, Message, RealmId, RequestedCall, RunId, Timestamp, ToolEnvelope, TurnId};
 
-/// The content of a turn besides its text.
+/// The content of a turn, except its text.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct TurnBody {
     /// The calls that the assistant requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<TurnCall>,
-    /// For a tool result: the id of the call, the name of the tool, and whether the call failed.
+    /// For a tool result: the id that the model gave the call, the name of the tool, and whether the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<(String, String, bool)>,
-    /// For a tool result: the id of the call's envelope. Absent in turns of earlier releases.
+    /// For a tool result: the id that the run gave the call. Absent in turns of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
 }
 
-/// A call that the assistant requested, with its id in the run.
+/// A call that the assistant requested, with the id that the run gave the call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TurnCall {
     /// The call as the model requested it.
     #[serde(flatten)]
     pub requested: RequestedCall,
-    /// The id of the call's envelope.
+    /// The id that the run gave the call. Its envelope has the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
 }
@@ -42,19 +42,19 @@ impl TurnCall {
 }
 
 impl TurnBody {
-    /// The content of a stored turn besides its text; empty if it cannot be parsed.
+    /// Reads the body of a stored turn. The result is empty if the body cannot be parsed.
     pub fn of(turn: &Turn) -> Self {
         turn.body.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 }
 
-/// The turn for the user's message that starts a run.
+/// Returns the turn for the user's message that starts a run.
 pub fn of_user(run: RunId, message: &Message, at: Timestamp) -> NewTurn {
     turn(run, message, &mut OpenEnvelopes::default(), at)
 }
 
-/// The turns that a run adds when it ends: all messages after the user's message. The last turn has the tokens and the
-/// duration of the run.
+/// Returns the turns that a run adds when it ends: all messages after the user's message. The last turn has the tokens
+/// and the duration of the run.
 pub(super) fn of_run(start: &RunStart, realm: RealmId, run: &AgentRun, at: Timestamp) -> Option<RunChange> {
     let conversation = start.conversation?;
     let history = start.spec.request.messages.len();
@@ -79,7 +79,7 @@ fn turn(run: RunId, message: &Message, envelopes: &mut OpenEnvelopes<'_>, at: Ti
     NewTurn { id, role, content, body, tokens: 0, duration_ms: 0, run: Some(run), at }
 }
 
-/// The role, the text and the body of a message as a turn.
+/// Returns the role, the text and the body of the turn for a message.
 fn content_of(message: &Message, envelopes: &mut OpenEnvelopes<'_>) -> (&'static str, String, Option<TurnBody>) {
     match message {
         Message::System { content } => ("system", content.clone(), None),
@@ -90,7 +90,7 @@ fn content_of(message: &Message, envelopes: &mut OpenEnvelopes<'_>) -> (&'static
             let body = TurnBody { tool_calls: calls.collect(), ..TurnBody::default() };
             ("assistant", content.clone(), if tool_calls.is_empty() { None } else { Some(body) })
         }
-        // Images are not stored in turns. They remain in the run that used them.
+        // Images are not stored in turns. They are in the journal of the run.
         Message::Tool { id, name, content, is_error, images: _ } => {
             let result_of = Some((id.clone(), name.clone(), *is_error));
             let call_id = envelopes.found.get(id).cloned();
@@ -99,16 +99,16 @@ fn content_of(message: &Message, envelopes: &mut OpenEnvelopes<'_>) -> (&'static
     }
 }
 
-/// Matches the envelopes of a run with the requests of the model.
+/// Finds the envelope for each call that the model requested.
 #[derive(Default)]
 struct OpenEnvelopes<'a> {
-    /// The envelopes whose requests were not found yet. Envelopes of equal requests are in the order in which the model
-    /// made the requests.
+    /// The envelopes that no request was matched with yet. Envelopes of equal requests are in the order of the
+    /// requests.
     open: Vec<&'a ToolEnvelope>,
     /// The number of calls of the run.
     calls: u64,
-    /// The ids of the envelopes that were found, by the id that the model gave the call. A later call with the same id
-    /// replaces an earlier one, because its result comes later.
+    /// The call ids of the matched envelopes, by the id that the model gave the call. If the model uses an id again,
+    /// the later call replaces the earlier one: the result of the earlier call comes before the later request.
     found: HashMap<String, CallId>,
 }
 
@@ -118,8 +118,8 @@ impl<'a> OpenEnvelopes<'a> {
         Self { calls: open.len() as u64, open, found: HashMap::new() }
     }
 
-    /// Returns the id of the envelope that belongs to a request, and removes the envelope. Requests must be passed in
-    /// the order in which the model made them.
+    /// Returns the call id of the envelope that answers a request, and removes this envelope. Requests must be passed
+    /// in the order in which the model made them.
     fn take(&mut self, requested: &RequestedCall) -> Option<CallId> {
         let input = requested.arguments.to_value();
         let is_result = |envelope: &&ToolEnvelope| self.is_result(envelope, &input);
@@ -135,8 +135,8 @@ impl<'a> OpenEnvelopes<'a> {
     fn is_result(&self, envelope: &ToolEnvelope, input: &Value) -> bool {
         match &envelope.metadata.edited_from {
             None => envelope.input == *input,
-            // A person changed the input. The id of the original call was derived from the original input, so it shows
-            // whether that input was `input`.
+            // A person edited the input. The id of the original call was derived from the original input, so the id
+            // shows whether the original input was `input`.
             Some(original) => {
                 (0..self.calls).any(|seq| CallId::derive(&envelope.name, &envelope.version, input, seq) == *original)
             }

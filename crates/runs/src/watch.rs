@@ -1,7 +1,7 @@
 //! Watches a run: sends the updates after a given entry, and the partial reply of the model.
 //!
 //! [`Timeline`] computes the updates from the journal, entry by entry. So a watcher that connects late or reconnects
-//! reads the same updates. A slow watcher receives fewer and longer text deltas, but no text is lost.
+//! reads the same updates. A slow watcher receives fewer and longer text deltas, but all of the text.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ const FOREIGN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub enum WatchEvent {
     /// The updates of one journal entry; may be empty.
     Entry {
-        /// The entry.
+        /// The number of the entry.
         n: u64,
         /// The time of the entry.
         at: Timestamp,
         /// The updates.
         updates: Vec<RunUpdate>,
     },
-    /// A piece of the reply.
+    /// A piece of the model's reply.
     Text {
-        /// The time at which the watcher read the change.
+        /// When the watcher read this piece.
         at: Timestamp,
         /// The iteration.
         iteration: u32,
@@ -43,7 +43,7 @@ pub enum WatchEvent {
     },
     /// A piece of the model's thinking.
     Thinking {
-        /// The time at which the watcher read the change.
+        /// When the watcher read this piece.
         at: Timestamp,
         /// The iteration.
         iteration: u32,
@@ -52,7 +52,7 @@ pub enum WatchEvent {
     },
     /// The model starts the reply again. The pieces received so far must be discarded.
     Restart {
-        /// The time at which the watcher read the change.
+        /// When the watcher read the restart.
         at: Timestamp,
         /// The iteration.
         iteration: u32,
@@ -63,7 +63,7 @@ pub enum WatchEvent {
 pub struct RunWatch {
     shared: Arc<Inner>,
     handle: Arc<RunHandle>,
-    /// The watcher already knows the entries up to this number.
+    /// The number of the last entry that the client already knows. Only later entries are sent.
     after: u64,
     /// How many entries were read from the feed.
     read: usize,
@@ -87,7 +87,7 @@ impl RunWatch {
         }
     }
 
-    /// The agent of the run.
+    /// The name of the agent or tool that the run executes.
     pub fn agent(&self) -> &str {
         self.handle.meta().map_or("", |meta| meta.start.subject.as_str())
     }
@@ -103,8 +103,8 @@ impl RunWatch {
                 return None;
             }
             let mut changed = std::pin::pin!(handle.changed().notified());
-            // The notification is enabled before the feed is read, so that a change between the read and the wait is
-            // not missed.
+            // The notification is enabled before the feed is read, so that a change between reading and waiting is not
+            // missed.
             changed.as_mut().enable();
             if !self.read_new() && tokio::time::timeout(FOREIGN_POLL_INTERVAL, changed).await.is_err() {
                 self.poll_store().await;
@@ -172,7 +172,7 @@ impl RunWatch {
         }
     }
 
-    /// Returns the update without the text that was already sent in pieces; `None` if nothing else is in the update.
+    /// Returns the update without the text that was already sent in pieces; `None` if all of the text was already sent.
     fn without_sent_text(&mut self, at: Timestamp, update: RunUpdate) -> Option<RunUpdate> {
         let RunUpdateKind::Text(text) = &update.kind else { return Some(update) };
         if self.sent.iteration != update.iteration {
@@ -189,7 +189,7 @@ impl RunWatch {
         }
     }
 
-    /// Sends the new text of a partial reply. Returns whether there was new text.
+    /// Queues the pieces of a partial reply that were not sent yet. Returns whether the queue has events.
     fn push_partial(&mut self, partial: PartialReply) -> bool {
         let (iteration, at) = (partial.iteration, self.shared.clock.now());
         if (partial.iteration, partial.restarts) != (self.sent.iteration, self.sent.restarts) {

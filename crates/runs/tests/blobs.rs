@@ -14,7 +14,7 @@ use toolwright_runs::blobs::{BlobLocation, BlobStore};
 use toolwright_tools::ports::{BlobStorage, Payload};
 use toolwright_types::{Attachment, AttachmentKind, DocumentId, OrgId, RealmId, RealmScope};
 
-/// A blob store, with its folder if it stores files.
+/// A blob store. If the store uses a folder, the folder is deleted with the fixture.
 struct Fixture {
     store: BlobStore,
     _folder: TempDir,
@@ -27,7 +27,7 @@ fn folder() -> Fixture {
     Fixture { store: BlobStore::open(url.parse().unwrap(), &|_| None).unwrap(), _folder: folder }
 }
 
-/// A store in the bucket of the test server, under a new prefix.
+/// A store in a bucket of the S3 test server, under a new prefix.
 fn bucket() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().file_name().unwrap().to_str().unwrap().trim_start_matches('.').to_owned();
@@ -77,7 +77,7 @@ macro_rules! on_both_stores {
 on_both_stores!(
     blob_keeps_its_bytes_size_and_content_type,
     blob_is_not_found_in_another_realm,
-    same_payload_is_stored_once,
+    same_payload_gets_the_same_url,
     unknown_ids_are_not_found,
     check_of_available_storage_succeeds,
 );
@@ -108,7 +108,7 @@ async fn blob_is_not_found_in_another_realm(Fixture { store, _folder }: Fixture)
     assert!(store.get(&other, id(&attachment)).await.unwrap().is_none());
 }
 
-async fn same_payload_is_stored_once(Fixture { store, _folder }: Fixture) {
+async fn same_payload_gets_the_same_url(Fixture { store, _folder }: Fixture) {
     let realm = realm("default");
     let first = store.put(&realm, payload("text/plain", b"hello".to_vec())).await.unwrap();
     let second = store.put(&realm, payload("text/plain", b"hello".to_vec())).await.unwrap();
@@ -139,7 +139,7 @@ async fn availability_check_and_writes_fail_if_the_bucket_does_not_exist() {
 
 #[tokio::test]
 async fn all_blob_operations_fail_if_the_bucket_is_unreachable() {
-    // The port is free, because the listener is dropped.
+    // The listener is dropped at once, so nothing listens on this port.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let store = s3("s3://toolwright", &format!("http://127.0.0.1:{port}"));
     assert_eq!(store.check().await.unwrap_err().to_string(), "blob storage did not answer");

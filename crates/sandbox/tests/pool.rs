@@ -311,7 +311,7 @@ async fn missing_or_wrong_worker_program_makes_the_sandbox_unavailable() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn principal_that_queues_many_jobs_leaves_slots_to_the_others() {
+async fn principal_that_queues_many_jobs_leaves_slots_to_other_principals() {
     // Of four slots, one tenant may use three, and one principal may use two.
     let sandbox = Sandbox::new(SandboxConfig { max_running: 4, ..config() });
     let run = |principal: &'static str, host: Arc<QueueHost>, code: &'static str| {

@@ -34,13 +34,13 @@ pub enum BackupError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first finding of SQLite.
+        /// The first problem that SQLite reported.
         finding: String,
     },
 }
 
-/// Copies an SQLite database into a new file that only its owner can access. The copy is one consistent state, and
-/// servers can write meanwhile.
+/// Copies an SQLite database into a new file that only the file's owner can access. The copy has one consistent state.
+/// Servers can write to the source database during the copy.
 pub async fn copy_sqlite(source: &Path, target: &Path) -> Result<(), BackupError> {
     let failed = |error| BackupError::Sqlite { path: source.to_owned(), source: error };
     let mut database = open(source).await.map_err(failed)?;

@@ -40,7 +40,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the change that an operator must make before the database can be used. `None` if a retry may help.
+    /// Returns what an operator must change before the database can be used. `None` if a retry may help.
     pub fn remedy(&self) -> Option<&'static str> {
         let error = self.0.as_database_error()?;
         match (error.code()?.as_ref(), error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some()) {

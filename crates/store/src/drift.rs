@@ -140,7 +140,7 @@ impl<'a> RealmDrift<'a> {
             .bind(now.as_micros())
             .fetch_one(conn)
         })?;
-        // Further observations of a finding are frequent and have no event.
+        // Only a new finding has an event. Further observations of the finding are frequent.
         if stored != id {
             return tx.commit_unannounced().await;
         }

@@ -20,7 +20,7 @@ pub(crate) enum FieldColumn {
     Json(&'static str),
 }
 
-/// Describes how a row is converted to a JSON object.
+/// The mapping from a table row to a JSON object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowView {
     /// The id column.

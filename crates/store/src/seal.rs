@@ -69,8 +69,8 @@ pub enum SealKeyError {
 }
 
 impl SealKey {
-    /// Reads the key from a file of 32 bytes that only its owner can access. Creates the file with a random key if it
-    /// does not exist.
+    /// Reads the key from a file of 32 bytes that only the file's owner can access. Creates the file with a random key
+    /// if it does not exist.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SealKeyError> {
         let path = path.as_ref();
         match File::open(path) {

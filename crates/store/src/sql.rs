@@ -150,7 +150,7 @@ pub(crate) fn statement_chunks<T>(mut rows: &[T], values_in_row: usize) -> impl 
     })
 }
 
-/// Replaces U+0000 by U+FFFD. Postgres rejects U+0000 in stored values and in comparisons.
+/// Replaces U+0000 with U+FFFD. Postgres rejects U+0000 in stored values and in comparisons.
 pub(crate) fn storable(text: &str) -> String {
     text.replace('\0', "\u{FFFD}")
 }

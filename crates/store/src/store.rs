@@ -225,8 +225,8 @@ async fn open_sqlite(path: PathBuf, sync: SyncMode) -> Result<Db, OpenStoreError
     Ok(Db::Sqlite { writer, readers })
 }
 
-/// Creates the database file so that only its owner can access it, and removes the access of other users to existing
-/// files. SQLite gives a new log and a new shared-memory file the mode of the database file.
+/// Creates the database file with access for its owner only, and removes the access of other users from existing
+/// database files. SQLite gives a new log and a new shared-memory file the mode of the database file.
 fn restrict_to_owner(path: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     for suffix in ["", "-wal", "-shm"] {

@@ -1,7 +1,7 @@
 //! The TCP listener of every fixture system. It disables Nagle's algorithm, and a request handler can abort the
 //! connection of its request.
 //!
-//! The handlers of [`crate::faults`] close or reset TCP connections in this way. The handler marks the connection as
+//! The handlers of [`crate::faults`] use this to close or reset TCP connections. The handler marks the connection as
 //! aborted. The first attempt to write the response then fails, and the connection ends.
 
 use std::io;
@@ -79,8 +79,8 @@ impl Connected<IncomingStream<'_, AbortableListener>> for ConnectionAborter {
 }
 
 impl AbortableStream {
-    /// Fails if the connection was aborted. Hyper then drops the stream. The linger option decides whether the stream
-    /// ends with FIN or RST.
+    /// Fails if the connection was aborted. Hyper then drops the stream. Whether this sends FIN or RST depends on the
+    /// linger option of the socket.
     fn check_not_aborted(&self) -> io::Result<()> {
         match self.aborter.0.get() {
             None => Ok(()),

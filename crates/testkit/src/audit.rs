@@ -1,5 +1,5 @@
-//! The audit of a fixture system: counts its requests and writes, so that tests can compare them with the result of a
-//! tool.
+//! The audit of a fixture system: counts the requests and writes that the system received, so that a test can compare
+//! them with the result of a tool.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const LOG_CAPACITY: usize = 10_000;
 pub struct Audit {
     /// The number of record changes. A batch update of five deals is five writes.
     pub writes: u64,
-    /// The number of requests of read operations, including requests that found no record.
+    /// The number of requests to read operations, including requests that found no record.
     pub reads: u64,
     /// The number of requests that repeated an earlier `Idempotency-Key`. They change nothing.
     pub replays: u64,

@@ -1,6 +1,7 @@
-//! The demo's providers, tools, agentic tools and agent. Each definition is a JSON file in `demo/`, as a user would write it.
+//! The demo's providers, tools, agentic tools and agent. Each definition is a JSON file in `demo/`, as a user would
+//! write it.
 //!
-//! Only the base URLs are filled in here. The files refer to secrets by the names in [`SECRETS`].
+//! Only the base URLs are inserted by this module. The files refer to secrets by the names in [`SECRETS`].
 
 use serde_json::Value;
 
@@ -64,8 +65,8 @@ pub struct BaseUrls<'a> {
     pub web: &'a str,
 }
 
-/// The scripts with the replies of the demo's agents and agentic tools, in the order in which their rules apply. They are
-/// used if no model is configured.
+/// The scripts with the replies of the demo's agents and agentic tools. They replace the model if no model is
+/// configured. The first rule that matches applies, so the order of the scripts matters.
 pub const SCRIPTS: [&str; 3] = [
     include_str!("../scripts/deal-manager.json"),
     include_str!("../scripts/research.json"),
@@ -122,8 +123,8 @@ fn parse(text: &str) -> Value {
     serde_json::from_str(text).expect("the files in demo/ are JSON")
 }
 
-/// Replaces the base URL placeholders in the parsed JSON, not in the text. A URL therefore cannot change the structure
-/// of a definition.
+/// Replaces the placeholders for base URLs in the parsed JSON. A URL therefore cannot change the structure of a
+/// definition, as it could in the JSON text.
 fn fill_base_urls(value: &mut Value, urls: BaseUrls<'_>) {
     match value {
         Value::String(text) if text == "{{CRM_URL}}" => urls.crm.clone_into(text),

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The header that identifies repeats of one request.
+/// The header with the idempotency key, which is the same in each repetition of a request.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// A received request: its method, path, body and idempotency key.
@@ -38,7 +38,7 @@ impl KeyedRequest {
         }
     }
 
-    /// Returns whether method, path and body are equal. Does not compare the keys.
+    /// Returns whether method, path and body are equal. The idempotency keys are not compared.
     pub(crate) fn is_repeat_of(&self, earlier: &Self) -> bool {
         self.method == earlier.method && self.path == earlier.path && self.body == earlier.body
     }
@@ -69,7 +69,7 @@ impl Reply {
         Self::new(StatusCode::NO_CONTENT, None)
     }
 
-    /// Returns this reply, marked as a replay.
+    /// Returns a copy of this reply that is marked as a replay.
     pub(crate) fn replayed(&self) -> Self {
         Self { replayed: true, ..self.clone() }
     }

@@ -34,12 +34,12 @@ pub type Handle = server::Handle<OAuthProxy>;
 /// The proxy and its authorization server; see the [module](self).
 pub struct OAuthProxy {
     http: reqwest::Client,
-    /// The URL of the MCP server.
+    /// The base URL of the MCP server.
     url: String,
-    /// The API key of the MCP server.
+    /// The API key that the MCP server requires.
     key: String,
     state: Mutex<AuthState>,
-    /// Whether token renewals get a response. While this is false, renewals are executed, but their responses are
+    /// Whether token renewals get a response. While this is false, renewals are still executed, but each response is
     /// delayed until this becomes true.
     answers_renewals: watch::Sender<bool>,
 }
@@ -54,7 +54,7 @@ struct AuthState {
     access_tokens: BTreeSet<String>,
     /// Valid refresh tokens.
     refresh_tokens: BTreeSet<String>,
-    /// Refresh tokens that were already used. Using one of them again revokes every login.
+    /// Refresh tokens that were already used. A second use of one of them revokes every login.
     used_refresh_tokens: BTreeSet<String>,
     /// The lifetime of new access tokens, in seconds.
     token_lifetime: u64,
@@ -62,7 +62,7 @@ struct AuthState {
     renewals: u64,
     refresh_token_reuses: u64,
     consent_denied: bool,
-    /// The HTTP status with which renewals fail, if they should fail.
+    /// The HTTP status with which renewals fail. `None` if renewals succeed.
     renewal_status: Option<u16>,
 }
 
@@ -73,7 +73,8 @@ struct AuthorizationCode {
 }
 
 impl OAuthProxy {
-    /// Starts a proxy in front of the MCP server at `url`, which requires `key`. Access tokens are valid for an hour.
+    /// Starts a proxy in front of the MCP server at `url`, which requires the API key `key`. New access tokens are
+    /// valid for an hour.
     pub async fn start(bind: SocketAddr, http: reqwest::Client, url: &str, key: &str) -> Result<Handle, io::Error> {
         let state = Mutex::new(AuthState { token_lifetime: 3600, ..AuthState::default() });
         let proxy = Arc::new(Self {
@@ -127,13 +128,13 @@ impl Handle {
         state.refresh_tokens.clear();
     }
 
-    /// Sets whether renewals get a response. With `false`, renewals are executed, but their responses are delayed until
-    /// this is set to `true`.
+    /// Sets whether renewals get a response. After `false`, renewals are still executed, but each response is delayed
+    /// until the next call with `true`.
     pub fn answer_renewals(&self, answer: bool) {
         self.system.answers_renewals.send_replace(answer);
     }
 
-    /// Makes renewals fail with this status, or succeed again with `None`.
+    /// Makes renewals fail with this status. With `None`, renewals succeed again.
     pub fn fail_renewals(&self, status: Option<u16>) {
         self.system.lock().renewal_status = status;
     }
@@ -262,7 +263,7 @@ async fn token(
     let is_renewal = request.grant_type == "refresh_token";
     let answer = proxy.grant(&headers, request);
     if is_renewal {
-        // Waiting cannot fail, because the proxy keeps the sender.
+        // Waiting cannot fail, because the proxy owns the sender.
         let _ = proxy.answers_renewals.subscribe().wait_for(|answer| *answer).await;
     }
     answer

@@ -20,7 +20,7 @@ const SEEDED_AT: i64 = 1_793_610_000;
 
 pub(crate) struct RecordStore<R>(Mutex<Shared<R>>);
 
-/// The result of a change: the ids of the changed records, and the reply to the client.
+/// The result of a change: the ids of the changed records, and the reply that the client gets.
 pub(crate) struct WriteOutcome {
     pub(crate) ids: Vec<String>,
     pub(crate) reply: Reply,
@@ -47,10 +47,11 @@ impl<R> RecordStore<R> {
         query(&shared.records)
     }
 
-    /// Executes `change` unless the request is a repeat. The argument of `change` is the time of the write.
+    /// Executes `change` unless the request repeats an earlier request. The argument of `change` is the time of the
+    /// write.
     ///
-    /// Only the reply to a successful change is stored for replay. A client may therefore correct a rejected request
-    /// and send it with the same key.
+    /// Only the reply to a successful change is stored for later repetitions. A client may therefore correct a rejected
+    /// request and send it with the same key.
     // INVARIANT: if `change` returns an error, it has not changed the records.
     pub(crate) fn write<E: From<KeyReused>>(
         &self,
@@ -68,8 +69,8 @@ impl<R> RecordStore<R> {
         Ok(reply)
     }
 
-    /// Executes `change` even if the request is a repeat. The key appears only in the audit, and two requests with the
-    /// same key are two writes.
+    /// Executes `change` even if the request repeats an earlier request. The idempotency key appears only in the audit,
+    /// so two requests with the same key are two writes.
     // INVARIANT: if `change` returns an error, it has not changed the records.
     pub(crate) fn write_without_dedup<E>(
         &self,
@@ -111,8 +112,8 @@ pub(crate) fn seeded_at() -> Timestamp {
     Timestamp::from_second(SEEDED_AT).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Returns the time of a write: one second after the previous write. With a real clock, the data would differ between
-/// test runs.
+/// Returns the time of a write: one second after the previous write. The time is not read from a real clock, so that
+/// the data is the same in each test run.
 fn write_time(previous_writes: u64) -> Timestamp {
     i64::try_from(previous_writes)
         .ok()

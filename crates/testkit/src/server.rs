@@ -17,12 +17,12 @@ use crate::audit::{Audit, Audited};
 /// The default bind address of a fixture system: loopback with any free port.
 pub const LOOPBACK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
-/// The time that pending requests have to finish after [`Handle::shutdown`].
+/// How long pending requests may take after [`Handle::shutdown`].
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A handle to a running fixture system. It returns the address and the audit, and can shut the system down.
 ///
-/// Clones refer to the same system. Dropping a handle does not stop the system. Call [`Handle::shutdown`].
+/// Clones refer to the same system. Dropping a handle does not stop the system; [`Handle::shutdown`] does.
 pub struct Handle<S> {
     addr: SocketAddr,
     pub(crate) system: Arc<S>,
@@ -32,7 +32,7 @@ pub struct Handle<S> {
 }
 
 impl<S> Handle<S> {
-    /// The bound address, with the actual port.
+    /// The address that the system listens on, with the actual port.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }

@@ -54,8 +54,8 @@ impl CertificateAuthority {
         self.0.pem()
     }
 
-    /// Creates a client certificate. Returns the certificate and its key as one PEM text, which is the format of a
-    /// secret.
+    /// Creates a client certificate. Returns the certificate and its private key as one PEM text, which is the format
+    /// in which secrets store them.
     pub fn client(&self) -> Result<String, TlsError> {
         let (certificate, key) = self.sign("client", ExtendedKeyUsagePurpose::ClientAuth)?;
         Ok(format!("{}{}", certificate.pem(), key.serialize_pem()))
@@ -94,8 +94,8 @@ impl CertificateAuthority {
     }
 }
 
-/// Performs the TLS handshake. If it fails, the function reads until the client closes the connection, so that the
-/// client receives the TLS alert.
+/// Performs the TLS handshake. If the handshake fails, reads until the client closes the connection, so that the client
+/// receives the TLS alert.
 pub async fn accept(acceptor: &TlsAcceptor, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
     match acceptor.accept(stream).into_fallible().await {
         Ok(stream) => Some(stream),

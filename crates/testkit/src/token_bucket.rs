@@ -6,8 +6,8 @@ use std::time::Instant;
 /// The request rate that a system admits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLimit {
-    /// The sustained number of requests per second. With zero, the bucket is never refilled, so that a test does not
-    /// depend on time.
+    /// The sustained number of requests per second. If it is zero, the bucket is never refilled, which makes a test
+    /// independent of time.
     pub per_second: f64,
     /// The number of requests that may arrive at the same time.
     pub burst: u32,

@@ -10,7 +10,7 @@ use toolwright_testkit::{Crm, LOOPBACK};
 
 const COMPANY: &str = "Umbrella Health";
 
-/// Starts a CRM with 23 additional deals of a company, the first of which is locked.
+/// Starts a CRM with 23 additional deals of one company. The first of these deals is locked.
 async fn start() -> (Handle, Api) {
     let crm = Crm::builder().token(TOKEN).deals(COMPANY, 23).locked(201).start(LOOPBACK).await.unwrap();
     let api = Api::new(crm.base_url(), "authorization", format!("Bearer {TOKEN}"));
@@ -18,7 +18,7 @@ async fn start() -> (Handle, Api) {
 }
 
 #[tokio::test]
-async fn deals_of_a_company_fill_three_pages_of_the_search() {
+async fn search_returns_added_and_seeded_deals_of_a_company_over_three_pages() {
     let (_crm, api) = start().await;
     let filters = json!([{"propertyName": "company", "operator": "CONTAINS_TOKEN", "value": COMPANY}]);
     let (mut pages, mut seen, mut after) = (0, Vec::new(), Value::Null);

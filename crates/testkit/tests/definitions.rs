@@ -50,9 +50,9 @@ fn demo_providers_have_base_urls_and_refer_to_known_secrets() {
     assert!(SECRETS.iter().all(|secret| secret.value.len() >= 16));
 }
 
-/// Each agentic tool comes after the tools that it uses, and its reference data has a source.
+/// Agentic tools come after the tools that they use. Their reference data must be offered by the named provider.
 #[test]
-fn agentic_tools_use_earlier_tools_and_existing_reference_data() {
+fn agentic_tools_use_earlier_tools_and_existing_reference_data_and_have_valid_example_inputs() {
     let providers = bodies(DefinitionKind::Provider);
     let all = demo(URLS);
     let at = |name: &Value| all.iter().position(|demo| demo.body["refName"] == *name);
@@ -80,9 +80,9 @@ fn agentic_tools_use_earlier_tools_and_existing_reference_data() {
     }
 }
 
-/// The server rejects definitions with unknown fields, so the demo's definitions must not have any.
+/// The server rejects definitions with unknown fields, so the tools of the demo must not have any.
 #[test]
-fn demo_definitions_have_only_known_fields() {
+fn demo_tools_have_only_known_fields() {
     let tool: BTreeSet<&str> = [
         "refName",
         "name",
@@ -167,9 +167,9 @@ async fn every_demo_tool_example_succeeds_and_matches_the_output_schema() {
     assert_eq!(web.audit().reads, 5);
 }
 
-/// Executes a tool with the parts of the HTTP backend that the demo needs. A template that consists of one expression
-/// keeps the type of its value, and a missing value is null. Returns `None` if the response mapping is an expression,
-/// because this function cannot evaluate it.
+/// Sends the request of a tool. Implements only the parts of the HTTP backend that the tools of the demo need. A
+/// template that consists of one expression keeps the type of the value, and a missing value becomes null. Returns
+/// `None` if the response mapping is an expression, because this function cannot evaluate expressions.
 async fn execute(api: &Api, invocation: &Value, input: &Value) -> Option<Value> {
     let method: Method = invocation["method"].as_str().unwrap().parse().unwrap();
     let path = render(&invocation["path"], input);

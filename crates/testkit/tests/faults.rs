@@ -75,7 +75,8 @@ async fn shutdown_does_not_wait_for_slow_responses() {
     assert_eq!(response.unwrap().status(), 503);
 }
 
-/// Sends one request over a raw TCP connection and reads until the connection ends.
+/// Sends one request over a TCP connection without an HTTP client. Returns the bytes until the connection ends, and how
+/// it ended.
 async fn raw(faults: &Handle, path: &str) -> (Vec<u8>, io::Result<usize>) {
     let mut stream = TcpStream::connect(faults.addr()).await.unwrap();
     let request = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}");

@@ -52,7 +52,7 @@ async fn search_pages_contain_every_result_once() {
 }
 
 #[tokio::test]
-async fn scraper_returns_title_text_and_links_and_follows_redirects() {
+async fn scraper_returns_title_text_and_links_and_follows_redirects_and_reports_failures() {
     let (web, api) = start().await;
     let scrape = async |url: &str| api.post("/scrape", json!({"url": url})).await;
     let (status, page) = scrape("https://brambleforge.example/pricing").await;
@@ -85,7 +85,7 @@ async fn scraper_returns_title_text_and_links_and_follows_redirects() {
 }
 
 #[tokio::test]
-async fn extractor_returns_the_text_of_a_pdf() {
+async fn extractor_returns_the_text_of_a_pdf_and_rejects_html() {
     let (_web, api) = start().await;
     let (status, document) = api.post("/extract", json!({"url": "https://marrowstone.example/price-list.pdf"})).await;
     let text = [
@@ -100,7 +100,7 @@ async fn extractor_returns_the_text_of_a_pdf() {
 }
 
 #[tokio::test]
-async fn browser_sees_pages_redirects_failures_and_documents_without_a_key() {
+async fn browser_without_a_key_gets_pages_redirects_failures_and_pdfs() {
     let (web, _) = start().await;
     let get = |path: &str| support::client().get(web.url(path)).send();
     let page = get("/sites/brambleforge.example/").await.unwrap();

@@ -27,7 +27,7 @@ pub(crate) fn check(definition: &ToolDefinition, issues: &mut Issues, warnings: 
     }
 }
 
-/// Returns the input schema of an agentic tool whose definition has none: a task in natural language.
+/// Returns the default input schema of an agentic tool: a task in natural language.
 pub fn default_agentic_input() -> Value {
     json!({
         "type": "object",

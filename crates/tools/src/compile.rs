@@ -28,7 +28,7 @@ const MAX_CODE_BYTES: usize = 4 << 20;
 const RESERVED_NAMES: [&str; 2] = ["inputs", "result"];
 
 impl CompiledTool {
-    /// Compiles a definition, or returns all of its problems. A missing provider, function or reference data type is
+    /// Compiles a definition, or returns all its problems. A missing provider, function or reference data type causes
     /// only a warning, because it may be added later.
     pub fn compile(
         document: Document<ToolDefinition>,
@@ -57,8 +57,8 @@ impl CompiledTool {
         let runs_on_client = !definition.is_tool_fully_executed_on_server;
         let arguments = if http.is_none() || runs_on_client { arguments(&definition, &mut issues) } else { None };
         let has_preflight = runs_on_client && has_preflight(&definition, library, &mut issues, &mut warnings);
-        // A definition with undeclared writes is already rejected when it is saved. The check is repeated here, because
-        // the function may be registered after the definition was saved.
+        // When a definition with undeclared writes is saved, the server declares the writes. The check is repeated
+        // here, because the function may have been registered after the definition was saved.
         let undeclared_writes = has_undeclared_writes(&definition, library);
         let effects = if undeclared_writes { SideEffects::Writes } else { definition.effects() };
         if let (Some(wanted), None) = (&definition.provider_ref, &provider) {
@@ -128,7 +128,7 @@ fn has_preflight(
     }
 }
 
-/// Whether a tool is a method of a gRPC service. A HELIX tool is a gRPC method if its provider uses gRPC.
+/// Whether calls to a tool use gRPC. Calls to a HELIX tool use gRPC if its provider does.
 fn uses_grpc(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> bool {
     let provider = provider.map(|provider| provider.config.provider_type);
     match definition.tool_type {
@@ -300,7 +300,8 @@ fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTe
 
 fn limits(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> CallLimits {
     if matches!(definition.tool_type, ToolType::Agentic | ToolType::Composite) {
-        // A call to such a tool may wait for an approval, so it has the longest timeout. Its run enforces its limits.
+        // A call to an agentic or composite tool may wait for an approval, so it has the longest timeout. The run that
+        // the call starts enforces the limits of the tool.
         let long = Duration::from_millis(MAX_TIMEOUT_MS);
         return CallLimits { attempt: long, total: long, retries: 0 };
     }
@@ -310,8 +311,8 @@ fn limits(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> C
     let attempt = config.and_then(|config| config.timeout_ms).map(Duration::from_millis);
     match definition.timeout_ms.map(Duration::from_millis) {
         Some(total) => CallLimits { attempt: attempt.unwrap_or(total).min(total), total, retries },
-        // If the tool has no timeout, the total is the sum of the timeouts of all attempts, plus 30 seconds for each
-        // delay between them.
+        // If the tool has no timeout, `total` is the sum of the timeouts of all attempts, plus 30 seconds for each
+        // delay between two attempts.
         None => {
             let attempt = attempt.unwrap_or(ATTEMPT_TIMEOUT);
             let pauses = Duration::from_secs(30 * u64::from(retries));

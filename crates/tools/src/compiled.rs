@@ -75,7 +75,8 @@ impl CompiledTool {
         self.agentic_description.as_deref().unwrap_or_else(|| self.definition.description_or_name())
     }
 
-    /// Returns the name of the tool in exports for frameworks, in snake case. Different tools can have the same one.
+    /// Returns the name of the tool in exports for frameworks, in snake case. Two tools can have the same exported
+    /// name.
     pub fn exported_name(&self) -> &str {
         self.exported_name.get_or_init(|| snake_case(&self.definition.ref_name))
     }
@@ -101,12 +102,13 @@ impl CompiledTool {
         }
     }
 
-    /// Whether each call starts a run of its own, as calls to agents, agentic tools and composite tools do.
+    /// Whether each call starts a run of its own. Calls to agents, agentic tools and composite tools do.
     pub fn starts_run(&self) -> bool {
         matches!(self.definition.tool_type, ToolType::Agent | ToolType::Agentic | ToolType::Composite)
     }
 
-    /// Whether only a run of an agent can use the tool, because it searches the tools of the agent.
+    /// Whether the tool can be used only in a run of an agent. This applies to `search_tools`, which searches the tools
+    /// of that agent.
     pub fn is_run_only(&self) -> bool {
         self.source == DefinitionSource::BuiltIn && self.definition.ref_name.as_str() == search_tools::NAME
     }
@@ -115,7 +117,7 @@ impl CompiledTool {
     /// cost depends on the response.
     pub fn highest_cost_usd(&self) -> Option<f64> {
         let own = self.price.as_ref().map_or(Some(0.0), CompiledPrice::highest_usd)?;
-        // The run of an agentic tool ends when it exceeds its own limit.
+        // The cost limit of an agentic tool is added, because its run ends when it exceeds this limit.
         Some(own + self.definition.agentic.as_ref().map_or(0.0, |config| config.safety_limits.cost_usd()))
     }
 
@@ -124,7 +126,7 @@ impl CompiledTool {
         self.provider.as_deref().into_iter().flat_map(|provider| provider.config.secret_names())
     }
 
-    /// Returns warnings about the lifecycle of this version.
+    /// Returns warnings about the life cycle status of this version of the tool.
     pub(crate) fn lifecycle_warnings(&self) -> Vec<String> {
         match self.definition.status {
             ToolStatus::Deprecated => {

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolwright_types::{CorrelationId, Owner, Principal, RealmScope, RunId, RunStatus, Surface};
 
-/// The context that all calls of one run share.
+/// The context of a call.
 #[derive(Debug, Clone)]
 pub struct CallContext {
     /// The run that the call belongs to. A direct call is a run of its own.
@@ -35,7 +35,7 @@ pub struct CallContext {
     pub resources: CallResources,
 }
 
-/// Resources that the caller provides to a call.
+/// The resources that a run provides to a call.
 #[derive(Debug, Clone, Default)]
 pub struct CallResources {
     /// The tools that the run's model may call, including those that are not in its prompt.
@@ -49,7 +49,7 @@ pub struct CallResources {
     pub progress: Option<UpdateSender<CallProgress>>,
 }
 
-/// The progress of a call.
+/// The progress of a call that is running.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallProgress {
     /// The amount of work done so far, in a unit that the tool chooses.
@@ -117,7 +117,7 @@ pub struct ToolMatch {
     pub description: String,
 }
 
-/// The part of a run's budget that is left for one of its calls.
+/// The part of a run's budget that is left for a call of this run.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Allowance {
     /// The remaining tool calls.

@@ -200,7 +200,7 @@ fn child_path(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Replaces every index of a JSON pointer with `*`, so that differences in several items count as one.
+/// Replaces every index in a JSON pointer with `*`, so that the same difference in several items is reported once.
 fn wildcard_indices(pointer: &str) -> String {
     let steps = pointer.split('/').map(|step| {
         let index = !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());

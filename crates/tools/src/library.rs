@@ -35,7 +35,7 @@ pub enum FunctionBindError {
     NoMatchingVersion {
         /// The name of the function.
         name: String,
-        /// The requested version requirement.
+        /// The version requirement of the definition.
         wanted: VersionReq,
         /// The registered versions, separated by commas.
         available: String,

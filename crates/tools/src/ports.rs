@@ -21,7 +21,7 @@ use crate::executor::CacheKey;
 #[derive(Debug, thiserror::Error)]
 #[error("{port} is unavailable")]
 pub struct PortError {
-    /// The port.
+    /// The name of the port.
     pub port: &'static str,
     /// The cause.
     #[source]

@@ -17,7 +17,7 @@ pub(crate) struct CompiledPrice {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallCost {
     pub usd: f64,
-    /// The reason why the units of the call are not part of the cost.
+    /// The reason why the cost does not include the units of the call.
     pub warning: Option<String>,
 }
 

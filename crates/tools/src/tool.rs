@@ -90,7 +90,7 @@ pub struct ToolCx<'a> {
     pub clock: &'a dyn Clock,
     /// Records the time that the call spends in a queue.
     pub queue: &'a QueueTimer,
-    /// Takes messages for the caller and the model. They are reported even if the call succeeds.
+    /// Collects messages for the caller and the model. They are reported whether the call succeeds or fails.
     pub messages: &'a CallMessages,
     /// The reply so far, without its output.
     pub(crate) reply: &'a Mutex<BackendReply>,

@@ -49,7 +49,7 @@ const SYSTEMS: [&str; 5] = ["hubspot", "zendesk", "stripe", "github", "workday"]
 
 struct Case {
     tool: CompiledTool,
-    /// A query in the words of the tool's name, in other grammatical forms.
+    /// A query with the words of the tool's name, in other grammatical forms.
     plain: String,
     /// A query with a synonym of the tool's verb.
     paraphrase: String,

@@ -58,9 +58,9 @@ pub(crate) struct Demo {
 
 /// The company whose deals fill several pages of a search.
 const LARGE_COMPANY: &str = "Umbrella Health";
-/// The number of deals of this company, in addition to those of the CRM's seed data.
+/// The number of deals that the demo adds for this company. The CRM's seed data already has some.
 const MORE_DEALS: u64 = 23;
-/// One of these deals. The CRM refuses to change it.
+/// The id of one of the added deals. The CRM refuses to change it.
 const LOCKED_DEAL: u64 = 207;
 
 fn crm() -> crm::Builder {
@@ -96,7 +96,8 @@ impl Demo {
     }
 
     /// Creates the demo definitions that do not exist, and fetches the reference data at the first start. Existing
-    /// definitions are kept, with one exception: the base URL of a provider changes if its system listens on another port.
+    /// definitions are kept, with one exception: the base URL of a provider changes if its system listens on another
+    /// port.
     pub(crate) async fn load(&self, engine: &Engine) -> anyhow::Result<()> {
         let session = engine.identity.admin_session().await?;
         let (crm, orders, web) = (self.crm.base_url(), self.orders.base_url(), self.web.base_url());
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_an_earlier_release_stored_are_read() {
+    fn demo_addresses_that_an_earlier_release_stored_are_read() {
         let stored = br#"{"crm":"127.0.0.1:4001","orders":"127.0.0.1:4002"}"#;
         let Addresses { crm, orders, web } = serde_json::from_slice(stored).unwrap();
         assert_eq!((crm.port(), orders.port(), web), (4001, 4002, LOOPBACK));

@@ -46,8 +46,8 @@ pub(crate) async fn serve(
     }
     serve_callback(config, engine, tasks, stop).await?;
     let runs = engine.runs.clone();
-    // Submits the runs that were started but not submitted to Restate. If this Restate instance is new, these are all
-    // active runs.
+    // Submits the runs that were started but not submitted to Restate. A new Restate instance has no runs, so all
+    // active runs are submitted.
     tasks.spawn(async move { runs.wake_idle_runs(Duration::ZERO).await });
     Ok(())
 }

@@ -158,8 +158,8 @@ fn mcp_client(config: &Config) -> anyhow::Result<toolwright_mcp::Client> {
     Ok(toolwright_mcp::Client::new(ClientOptions { http, stdio, process_limits, command_user }))
 }
 
-/// Waits up to `grace` for requests, and then up to `grace` for calls. If the requests take longer, cancels the calls
-/// at once. A cancelled call still returns an envelope.
+/// Waits up to `grace` for open requests, and then up to `grace` for running calls. If requests are still open after
+/// `grace`, cancels the calls at once. A cancelled call still returns an envelope.
 async fn finish(engine: &Engine, connections: &TaskTracker, grace: Duration) {
     let drained = tokio::time::timeout(grace, connections.wait()).await.is_ok();
     engine.drain_calls(if drained { grace } else { Duration::ZERO }).await;

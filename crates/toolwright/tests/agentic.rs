@@ -70,7 +70,7 @@ async fn deal_manager_changes_exactly_the_deals_of_the_company() {
     let audit = inspect(&server, "hubspot", "/audit").await;
     assert_eq!(written(&audit), (["101", "102", "103", "104", "105"].into(), ["deals.update"].into()));
     assert_eq!(audit["writes"], 5);
-    // Another limit is another input, so the result of the first search is not taken from the cache.
+    // A different limit makes a different input, so the cached result of the first search is not used.
     let after = deals_in_stage(&server, "negotiation", 100).await;
     let added: Vec<&str> = after.difference(&before).map(String::as_str).collect();
     assert_eq!((added, after.len()), (vec!["101", "102", "103", "104", "105"], before.len() + 5));
@@ -168,7 +168,7 @@ async fn research_assistant_cites_its_sources_and_reports_a_page_that_failed() {
     }
 }
 
-/// The script follows the instructions of the page, as a careless model does.
+/// The script that replaces the model follows the instructions of the page, as a careless model would.
 #[tokio::test(flavor = "multi_thread")]
 async fn instructions_in_a_web_page_cannot_call_tools_that_are_not_allocated() {
     let server = Server::start();

@@ -16,7 +16,7 @@ use support::Server;
 use support::runs::{api, define, wait_until};
 use toolwright_testkit::{Faults, LOOPBACK};
 
-/// The agentic tool `saver`, which saves four items one after the other. The third item takes long.
+/// Defines the agentic tool `saver`, which saves four items one after the other. The third item takes long.
 async fn define_saver(server: &Server, faults_url: &str, idempotent: bool) {
     let save = json!({ "refName": "save", "toolType": "EXTERNAL_REST", "timeoutMs": 3000, "outputJsonSchema": {},
         "sequential": true, "idempotent": idempotent,

@@ -97,7 +97,7 @@ fn normalize(text: &str) -> String {
 }
 
 #[test]
-fn reference_with_a_version_is_accepted_by_every_command() {
+fn version_in_an_agent_reference_selects_that_version_and_is_refused_by_delete() {
     let server = Server::start();
     let version = |version: &str| {
         format!(

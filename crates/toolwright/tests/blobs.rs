@@ -17,7 +17,7 @@ use support::runs::{api, define};
 use support::{BINARY, Server};
 use toolwright_tools::http::{EgressPolicy, HttpClient};
 
-/// The variables of a server with the bucket `toolwright` at this endpoint.
+/// Returns the environment variables of a server that stores blobs in the bucket `toolwright` at this endpoint.
 fn environment(endpoint: String, prefix: &str) -> Vec<(&'static str, String)> {
     vec![
         ("TOOLWRIGHT_BLOB_URL", format!("s3://toolwright/{prefix}")),

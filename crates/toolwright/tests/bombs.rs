@@ -45,7 +45,7 @@ impl Drop for Server {
 impl Server {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // `exec` replaces the shell with the server, so the process id of the child is that of the server.
+        // `exec` replaces the shell with the server, so the child's process id is the server's process id.
         let mut child = Command::new("sh")
             .args(["-c", r#"ulimit -v "$0" && exec "$@""#, ADDRESS_SPACE, env!("CARGO_BIN_EXE_toolwright")])
             .args(["serve", "--bind", "127.0.0.1:0", "--data"])
@@ -77,7 +77,8 @@ impl Server {
         self.client.get(format!("{}/healthz", self.url)).send().await.unwrap().status()
     }
 
-    /// Runs many bombs at the same time, and checks that the server still answers. Returns the answer to one of them.
+    /// Runs many bombs at the same time, and checks that the server still answers. Returns the response to one of the
+    /// bombs.
     async fn explode(&self, path: &str, body: Value) -> Value {
         let bombs = join_all((0..BOMBS).map(|_| self.post(path, &body)));
         let (answers, health) = tokio::join!(bombs, self.health());
@@ -112,7 +113,7 @@ async fn serve(router: Router) -> String {
     url
 }
 
-/// An MCP server with a tool whose schema is a bomb, and a tool whose answer is one.
+/// Starts an MCP server with two tools. The schema of one tool is a bomb, and the response of the other tool is a bomb.
 async fn mcp_server() -> String {
     async fn answer(body: Bytes) -> Response {
         let message: Value = serde_json::from_slice(&body).unwrap();
@@ -263,9 +264,9 @@ async fn compressed_answer_that_expands_beyond_the_limit_is_rejected() {
 }
 
 #[tokio::test]
-async fn expensive_selectors_are_stopped() {
+async fn evaluation_of_an_expensive_json_path_is_stopped() {
     let server = Server::start();
-    // A literal pattern is compiled once, so it is accepted even if it is expensive.
+    // A pattern that is a literal in the selector is compiled only once, so it is accepted even if it is expensive.
     let words = vec!["a"; 20_000];
     let literal = json!({ "selector": "$[?search(@,'(a{0,60}b{0,60}c{0,60}){0,3}d')]", "document": words });
     assert_eq!(server.post("jsonpath", &literal).await, json!({ "nodes": [] }));

@@ -279,7 +279,7 @@ fn completions_of_every_shell_register_the_program() {
 }
 
 #[test]
-fn completions_contain_commands_and_the_names_on_the_server() {
+fn completions_contain_commands_and_the_names_of_definitions_on_the_server() {
     let server = Server::start();
     let complete = |url: &str, words: &[&str]| {
         let output = Command::new(BINARY)

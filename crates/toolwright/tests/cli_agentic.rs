@@ -31,7 +31,7 @@ fn server() -> Server {
     server
 }
 
-/// An agentic tool in the deterministic mode, whose model writes this plan and then a summary.
+/// Returns an agentic tool in the deterministic mode. Its model writes the plan `steps` and then a summary.
 fn deterministic(name: &str, tools: &[&str], steps: &Value) -> Value {
     let sequence: Vec<Value> =
         tools.iter().enumerate().map(|(at, tool)| json!({ "step": at + 1, "actionSlug": tool })).collect();
@@ -138,7 +138,7 @@ fn agentic_tools_are_created_from_files_and_listed_and_shown() {
 }
 
 #[test]
-fn errors_of_files_name_the_line_and_the_other_files_are_still_created() {
+fn invalid_definition_is_reported_with_its_line_and_valid_definitions_are_still_created() {
     let server = server();
     let text = "name: bad\nexecutionMode: agentic\nsafetyLimits:\n  maxSteps: 1000\ntoolAllocation:\n  availableTools: [{ actionSlug: crm/look }]\n---\n\
         name: good\nexecutionMode: agentic\ntoolAllocation:\n  availableTools: [{ actionSlug: crm/look }, { actionSlug: no/such }]\n";
@@ -164,7 +164,7 @@ fn errors_of_files_name_the_line_and_the_other_files_are_still_created() {
 }
 
 #[test]
-fn agentic_tool_is_created_from_options_and_without_a_terminal_they_are_required() {
+fn options_create_an_agentic_tool_and_are_required_without_a_terminal() {
     let server = server();
     let none = server.run(&["agentic-tools", "create"]).expect_exit(2);
     let message = "give a definition with --file, or --name, --mode and --tool; only a terminal asks for them; \
@@ -190,7 +190,7 @@ fn agentic_tool_is_created_from_options_and_without_a_terminal_they_are_required
 }
 
 #[test]
-fn fields_and_status_of_an_agentic_tool_are_changed() {
+fn fields_and_status_of_an_agentic_tool_can_be_changed() {
     let server = server();
     define(&server, &deterministic("m", &["crm/look"], &look_once()));
     let file = server.folder.path().join("patch.yaml");
@@ -342,7 +342,7 @@ fn logs_show_the_request_plan_calls_result_and_cost_of_an_execution() {
 }
 
 #[test]
-fn execution_is_repeated_with_its_plan_or_a_changed_plan() {
+fn rerun_executes_the_recorded_plan_or_a_changed_plan() {
     let server = server();
     define(&server, &deterministic("m", &["crm/look"], &look_once()));
     server.run(&["agentic-tools", "invoke", "m", "go"]).expect_exit(0);
@@ -379,7 +379,7 @@ fn prompt_is_tested_with_a_sample_task() {
 }
 
 #[test]
-fn versions_of_a_prompt_are_listed_and_restored_and_regenerated() {
+fn prompt_versions_are_listed_and_restored_and_the_prompt_is_regenerated() {
     let server = server();
     define(&server, &deterministic("m", &["crm/look"], &look_once()));
     for prompt in ["The first own prompt.", "The second own prompt."] {
@@ -415,7 +415,7 @@ fn versions_of_a_prompt_are_listed_and_restored_and_regenerated() {
 }
 
 #[test]
-fn agentic_tool_is_exported_and_applied_without_a_difference() {
+fn agentic_tool_is_exported_in_formats_and_its_second_apply_changes_nothing() {
     let server = server();
     define(&server, &deterministic("m", &["crm/look"], &look_once()));
     let exported = server.run(&["agentic-tools", "export", "m", "--format", "openai"]).expect_exit(0).out;
@@ -486,7 +486,7 @@ fn terminal_asks_for_the_fields_of_a_new_agentic_tool() {
 }
 
 #[test]
-fn interrupted_questions_create_nothing_and_complete_options_ask_nothing() {
+fn interrupting_the_questions_creates_nothing_and_complete_options_skip_the_questions() {
     let server = server();
     let mut terminal = Terminal::start(&server, &["agentic-tools", "create", "--name", "a"]);
     terminal.wait_for("mode [agentic]");

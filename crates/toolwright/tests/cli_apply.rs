@@ -1,4 +1,4 @@
-//! Tests `toolwright apply`, its sets, and `toolwright diff` against a real server.
+//! Tests `toolwright apply` with apply sets, and `toolwright diff`, against a real server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,7 +37,7 @@ fn outcomes(output: &CommandOutput) -> Vec<String> {
 }
 
 #[test]
-fn folder_with_every_kind_of_definition_is_applied_and_a_dry_run_writes_nothing() {
+fn folder_with_a_tool_agent_and_fragment_is_applied_and_a_dry_run_writes_nothing() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "tool.yaml", TOOL);

@@ -32,7 +32,7 @@ fn unknown_name_is_reported_with_similar_names() {
 }
 
 #[test]
-fn all_mistakes_of_a_file_are_reported_once_with_their_lines() {
+fn each_mistake_in_definition_files_is_reported_once_with_its_line() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {

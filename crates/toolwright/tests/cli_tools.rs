@@ -20,7 +20,7 @@ fn define(server: &Server, tool: Value) {
     server.run_with_stdin(&["tools", "apply", "-f", "-"], &stdin).expect_exit(0);
 }
 
-/// Returns the status and the detail of a check in the JSON output of the first tool.
+/// Returns the status and the detail of the check `name` of the first tool in the JSON output.
 fn check<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
     let checks = report["items"][0]["checks"].as_array().unwrap();
     let found = checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("{name}: {report}"));

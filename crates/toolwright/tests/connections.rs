@@ -89,7 +89,7 @@ async fn call_that_takes_longer_than_the_idle_limit_is_answered() {
 }
 
 #[test]
-fn connections_over_the_limit_wait_until_another_is_closed() {
+fn connections_over_the_limit_wait_until_an_open_connection_is_closed() {
     let server = server(&[("TOOLWRIGHT_HTTP__MAX_CONNECTIONS", "2")]);
     let mut open: Vec<TcpStream> = (0..2).map(|_| connect(&server)).collect();
     open.iter_mut().for_each(check_health);

@@ -135,7 +135,7 @@ fn start_one_shot_server(response: &'static str) -> String {
 }
 
 #[test]
-fn interrupted_import_reports_the_records_written_so_far() {
+fn interrupted_csv_import_reports_the_records_written_so_far() {
     const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";
     const LINE: &str = "{\"created\": 498, \"updated\": 1, \"failed\": [], \"failures\": 1, \"done\": false}\n";
     let truncated = format!("{HEAD}{:x}\r\n{LINE}\r\n", LINE.len());

@@ -37,7 +37,7 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path) -> Self {
-        // `exec` replaces the shell with the server, so the process id of the child is that of the server.
+        // `exec` replaces the shell with the server, so the child's process id is the server's process id.
         let script = r#"mount -t tmpfs -o size=6m tmpfs "$0" && exec "$@""#;
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(folder);
@@ -212,7 +212,7 @@ async fn server_with_a_full_disk_loses_no_run_and_still_serves_reads() {
     assert_eq!((status, &after["status"]), (200, &json!("COMPLETED")), "{after}");
 }
 
-/// A process that keeps a mount namespace with a small disk while servers start and stop in it.
+/// A process that keeps a mount namespace with a small disk. Servers start and stop in this namespace.
 struct SmallDisk(Child);
 
 impl SmallDisk {

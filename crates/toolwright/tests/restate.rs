@@ -92,7 +92,7 @@ async fn calls_of_one_model_reply_run_concurrently() {
 }
 
 #[tokio::test]
-async fn one_invocation_executes_the_tasks_of_a_run_that_does_not_wait() {
+async fn one_restate_invocation_executes_all_tasks_of_a_run_that_does_not_wait() {
     let (restate, server) = server_with_restate(&[]).await;
     let calls: Vec<Value> = (0..3).map(|n| json!({ "name": "echo", "arguments": { "n": n } })).collect();
     let agent = json!({ "refName": "a", "toolRefs": ["echo"], "llmConfig": scripted_model(&json!(calls)) });

@@ -130,7 +130,7 @@ async fn sandboxed_code_can_call_only_its_granted_functions() {
     let envelope = call(&server, "stats%2Fungranted", json!({})).await;
     assert_eq!(envelope["error"]["details"]["reason"], "exception", "{envelope}");
 
-    // `stats/outer` calls itself through its function `more`.
+    // `stats/outer` calls itself, because its function `more` is bound to `stats/outer`.
     define(&server, "stats/outer", json!({ "path": "python", "code": "more()", "functions": hello })).await;
     let envelope = call(&server, "stats%2Fouter", json!({})).await;
     assert!(envelope["error"]["message"].as_str().unwrap().contains("nested too deeply"), "{envelope}");

@@ -59,13 +59,13 @@ pub struct AgentDefinition {
     /// Tools by name, each with an optional version requirement: `search_deals`, `search_deals@^1.2`.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tool_refs: Vec<String>,
-    /// Includes all tools of these categories.
+    /// The agent may call all tools of these categories.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tool_categories: Vec<String>,
-    /// Includes all tools with one of these tags.
+    /// The agent may call all tools with at least one of these tags.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tool_tags: Vec<String>,
-    /// Tools to exclude.
+    /// Tools that the agent may not call, even if `toolRefs`, a category or a tag selects them.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub excluded_tool_refs: Vec<String>,
     /// The maximum number of tools that the model sees at once; 0 means no maximum.
@@ -81,7 +81,7 @@ pub struct AgentDefinition {
     /// `tool@requirement`.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub libraries: BTreeMap<String, BTreeMap<String, String>>,
-    /// The share of the agent's runs that use one of the libraries.
+    /// A library and the share of the agent's runs that use it. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<TrafficSplit>,
     /// Whether the agent may write workflow definitions.
@@ -117,8 +117,8 @@ pub struct AgentDefinition {
     /// Further rules that can refuse a call.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub guardrails: Vec<GuardrailConfig>,
-    /// Where the agent can be called as a tool: by agents and direct calls, by workflow steps, by MCP clients. Nowhere
-    /// if absent.
+    /// Where the agent can be called as a tool: by agents and direct calls, by workflow steps, by MCP clients. Default:
+    /// nowhere.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeSet::is_empty")]
     pub available_as: BTreeSet<Surface>,
     /// Whether the agent can be run.
@@ -174,7 +174,7 @@ impl AgentDefinition {
     }
 }
 
-/// Uses a library for a share of an agent's runs, to compare the library with the agent's usual tools.
+/// A library and the share of an agent's runs that use it, to compare the library with the agent's usual tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -198,7 +198,7 @@ pub enum SplitMode {
     /// The user's run uses the library.
     #[default]
     Live,
-    /// A second run uses the library. This run does not execute writes, and its answer is discarded.
+    /// A second run uses the library. The second run does not execute writes, and its answer is discarded.
     Shadow,
 }
 
@@ -256,7 +256,7 @@ pub struct LlmConfig {
     /// The maximum number of input tokens per request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
-    /// The secret with the API key; the key from the environment if absent.
+    /// The name of the secret with the API key. Default: the key from the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_secret_ref: Option<String>,
     /// The base URL of the provider, in the form that the vendor's SDK accepts.
@@ -290,19 +290,19 @@ pub struct ExecutionConfig {
     /// The maximum active time of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// Whether each journal entry is committed before the next effect.
+    /// Whether each journal entry is committed before the next effect. Then a run continues after a crash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
     /// The Restate service that runs the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restate_service_ref: Option<String>,
-    /// Whether the model may request several calls at once; true if absent.
+    /// Whether the model may request several calls at once. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// The maximum number of concurrent calls; 8 if absent.
+    /// The maximum number of concurrent calls. Default: 8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_calls: Option<u32>,
-    /// What happens with an interrupted call whose outcome is unknown. If absent, the call is reported to the model as
+    /// What happens with an interrupted call whose outcome is unknown. Default: the call is reported to the model as
     /// failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_unknown_outcome: Option<UnknownOutcome>,
@@ -334,7 +334,7 @@ pub struct MemoryConfig {
     /// The maximum number of history tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u64>,
-    /// Whether the conversation is stored; true if absent.
+    /// Whether the conversation is stored. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist_conversation: Option<bool>,
     /// The agent that writes summaries. If absent, the model of this agent writes them.
@@ -363,7 +363,7 @@ pub enum MemoryStrategy {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// The maximum number of tool calls; 25 if absent.
+    /// The maximum number of tool calls. Default: 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u32>,
     /// The maximum number of tokens.

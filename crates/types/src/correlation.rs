@@ -25,7 +25,7 @@ pub struct CorrelationId(Arc<str>);
 pub struct InvalidCorrelationId;
 
 impl CorrelationId {
-    /// Returns the correlation id of a run that was started without one.
+    /// Returns the id of the run as its correlation id. Used if the start of the run recorded no correlation id.
     pub fn of_run(run: RunId) -> Self {
         Self(run.to_string().into())
     }

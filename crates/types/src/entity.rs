@@ -15,22 +15,22 @@ pub const GENERATED_CATEGORY: &str = "quantum.crud";
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TypeDefinition {
-    /// The reference name of the type; the value of `name` if absent.
+    /// The reference name of the type. Default: the value of `name`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
     /// A name in any form, without the restrictions of `refName`. Default: `refName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The singular form in tool names. If absent, it is derived from the name, e.g. `sales_order` from `SalesOrder`.
+    /// The singular form in tool names. Default: derived from the name, e.g. `sales_order` from `SalesOrder`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub singular_name: Option<String>,
-    /// The plural form in tool names; derived from the singular if absent.
+    /// The plural form in tool names. Default: derived from the singular form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plural_name: Option<String>,
     /// A description of the records, shown to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The category of the generated tools; `quantum.crud` if absent.
+    /// The category of the generated tools. Default: `quantum.crud`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
     /// Tags of the generated tools.
@@ -51,7 +51,7 @@ pub struct TypeDefinition {
     /// Fields that contain ids of other records.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<Relation>,
-    /// Where the records are stored; on this server if absent.
+    /// Where the records are stored. Default: on this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<RecordLocation>,
 }
@@ -73,9 +73,9 @@ pub enum RecordLocation {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SqlRecords {
-    /// The secret with the database URL. It must belong to the realm or the org, not to a user.
+    /// The name of the secret with the database URL. It must be a secret of the realm or the org, not of a user.
     pub url_secret_ref: String,
-    /// `table` or `schema.table`; the schema is `public` if absent.
+    /// `table` or `schema.table`. The default schema is `public`.
     pub table: String,
     /// The field that identifies a record. Its value, converted to text, is the `id` of the record.
     #[serde(
@@ -84,11 +84,11 @@ pub struct SqlRecords {
         skip_serializing_if = "is_default_id_field"
     )]
     pub id_field: String,
-    /// Column names by field name, for columns whose name differs from the field.
+    /// Maps field names to column names. Only columns whose name differs from the field are listed.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     pub columns: IndexMap<String, String>,
-    /// Whether records may be written; read-only if absent.
+    /// Whether records may be written. Default: false.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
     pub writable: bool,
     /// An integer field that counts the writes of a record. Its value is the `version` of the record. A write that
@@ -110,10 +110,10 @@ pub struct RestRecords {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub get: Option<RefName>,
-    /// The name of the argument of `get`; `idField` if absent.
+    /// The name of the argument of `get`. Default: the value of `idField`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_parameter: Option<String>,
-    /// The JSONPath of the records in the output of `list`; the whole output if absent.
+    /// The JSONPath of the records in the output of `list`. Default: the whole output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<String>,
     /// The field that identifies a record. Its value, converted to text, is the `id` of the record.
@@ -126,7 +126,7 @@ pub struct RestRecords {
 }
 
 impl RestRecords {
-    /// The tools that read these records, each with the name of the field (`list` or `get`) that names the tool.
+    /// The tools that read these records. Each comes with the field that names it: `list` or `get`.
     pub fn tools(&self) -> impl Iterator<Item = (&'static str, &RefName)> {
         [("list", Some(&self.list)), ("get", self.get.as_ref())]
             .into_iter()

@@ -113,12 +113,11 @@ pub struct Principal {
     pub roles: Vec<Role>,
 }
 
-/// The owner of data: the principal that started the run from which the data comes. All runs that a run causes have the
-/// same owner.
+/// The owner of a run and its data: the principal that started the run. Child runs have the owner of their parent.
 ///
-/// A run acts as a principal, which is another principal than its owner if the agent has a `principalRef`. The principal
-/// decides what a run may do; the owner decides who sees the results. The two have different types, so that one cannot
-/// be used in place of the other.
+/// If an agent has a `principalRef`, its runs act as that principal and not as their owner. The acting principal
+/// determines what a run may do, and the owner determines who sees the results. The two have different types, so that
+/// one cannot be used in place of the other.
 ///
 /// ```compile_fail,E0308
 /// # use toolwright_types::{Owner, Principal};

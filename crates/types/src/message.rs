@@ -38,7 +38,7 @@ pub enum Message {
     Tool {
         /// The id that the model assigned to the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
         /// The result as shown to the model.
         content: String,
@@ -68,7 +68,7 @@ pub struct RequestedCall {
 pub enum Arguments {
     /// A JSON value, almost always an object.
     Json(Value),
-    /// The text that the model wrote, if it is not valid JSON.
+    /// The arguments as text, if they are not valid JSON or are nested too deeply for a journal.
     Malformed(String),
 }
 

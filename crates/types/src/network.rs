@@ -1,4 +1,4 @@
-//! Networks of egress rules.
+//! Parses the IP networks in egress rules.
 
 use std::net::IpAddr;
 

@@ -34,10 +34,10 @@ pub struct ToolProviderConfig {
     #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, String>))]
     pub default_headers: IndexMap<String, String>,
-    /// The timeout of one attempt; 30 s if absent.
+    /// The timeout of one attempt. Default: 30 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The number of retries after the first attempt, for tools that set no number; 0 if absent.
+    /// The number of retries after the first attempt, for tools that set no number. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// Whether the tools of this provider can be called.
@@ -151,7 +151,7 @@ pub struct ReferenceSource {
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "serde_json::Map::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub input: serde_json::Map<String, serde_json::Value>,
-    /// The JSONPath of the items in the output; the whole output if absent.
+    /// The JSONPath of the items in the output. Default: the whole output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extraction_path: Option<String>,
     /// The field with the id of an item.
@@ -179,7 +179,7 @@ pub struct ReferenceSource {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged, expecting = "an argument must be a string or an object with `secretRef`")]
 pub enum CommandArgument {
-    /// The argument itself.
+    /// A text without a secret.
     Text(String),
     /// An argument that contains a secret.
     Secret(SecretArgument),
@@ -206,7 +206,7 @@ impl CommandArgument {
         }
     }
 
-    /// The name of the secret in the argument.
+    /// The name of the secret in the argument; `None` if the argument has no secret.
     pub fn secret_ref(&self) -> Option<&str> {
         match self {
             CommandArgument::Text(_) => None,
@@ -259,7 +259,7 @@ pub struct AuthConfig {
     /// The OAuth2 token endpoint for client credentials. If absent, a user logs in to the provider's MCP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
-    /// The header that contains the API key; `X-API-Key` if absent.
+    /// The header that contains the API key. Default: `X-API-Key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_name: Option<String>,
     /// The OAuth2 client id. If absent, the secret contains it: `clientId:clientSecret`.
@@ -268,7 +268,8 @@ pub struct AuthConfig {
     /// The OAuth2 scopes to request.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// The secret with a client certificate and its key as PEM. If this field is absent, `mtls` uses `secretRef`.
+    /// The name of the secret with a client certificate and its key as PEM. If this field is absent, `mtls` uses
+    /// `secretRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_ref: Option<String>,
 }

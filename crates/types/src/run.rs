@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 pub enum RunStatus {
     /// The run is running.
     Running,
-    /// The model answered or refused to answer.
+    /// The run ended normally. For a run with a model: the model answered or refused to answer.
     Completed,
-    /// The maximum number of model calls is reached.
+    /// The maximum number of model calls, or of steps in a plan, is reached.
     MaxIterations,
     /// The time limit is exceeded.
     Timeout,

@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ParameterDefinition {
-    /// The name; the key in the map if absent.
+    /// The name. Default: the key in the map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The type; any type if absent.
+    /// The type. Default: any type.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<ParameterType>,
     /// The meaning of the parameter, shown to the model.
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_of_an_entity_type_becomes_a_definition_with_its_own_references() {
+    fn references_inside_an_entity_type_schema_are_moved_with_the_schema_into_defs() {
         let parameters: IndexMap<String, ParameterDefinition> =
             serde_json::from_value(json!({ "order": { "jsonSchemaRef": "Order", "required": true } })).unwrap();
         let mut schema = schema_of_parameters(&parameters);

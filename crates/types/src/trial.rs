@@ -20,7 +20,7 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub of: Option<RunId>,
-    /// The trial that the run belongs to.
+    /// The id of the trial. Only for the kind `compare`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub trial: Option<TrialId>,
@@ -50,11 +50,11 @@ impl Trial {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TrialKind {
-    /// A recorded run is replayed to see the effect of a changed definition.
+    /// A recorded run is replayed with changes, to compare the results.
     Replay,
     /// Two libraries are compared over the same inputs.
     Compare,
-    /// A live run of an agent that uses a library for a share of its runs.
+    /// A live run of an agent with a traffic split. The run uses the split's library or no library.
     Split,
     /// A second run with the same input as a live run. Its answer is discarded.
     Shadow,
@@ -80,13 +80,13 @@ impl FromStr for TrialKind {
     }
 }
 
-/// The source of a result for which no tool was executed.
+/// Where the result of a call comes from, if the tool was not executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CallSource {
     /// The result was taken from the replayed run.
     Recorded,
-    /// The call was not executed because its run captures calls.
+    /// The call was not executed, because its run captures calls.
     Captured,
 }

@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 /// A JSON value whose deserialization fails if one of its objects has the same key twice. With [`Value`], the last key
-/// would win, and a setting such as `requiresConfirmation` could be lost without notice.
+/// would win, and an earlier setting such as `requiresConfirmation` would be ignored without notice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniqueKeys(pub Value);
 

@@ -1,4 +1,4 @@
-//! Embeds the engine in a program: a tool in Rust, a policy of the program's own, and one run of an agent. There is no
+//! Embeds the engine in a program: a tool in Rust, an additional policy, and one run of an agent. The program needs no
 //! server and no network.
 
 use schemars::JsonSchema;
@@ -49,7 +49,8 @@ async fn ask(message: &str) -> Result<String, Box<dyn std::error::Error>> {
         "toolRefs": ["count_words", "http_request"],
         // The agent follows rules instead of a model. Replace `llmConfig` to use a model.
         "llmConfig": { "provider": "scripted", "model": "counter", "extraParams": { "script": { "rules": [
-            // The policy hides the tool, so this rule never matches.
+            // The policy forbids the tool `http_request`, so the model is never offered this tool and this rule never
+            // matches.
             { "when": { "offers": "http_request" }, "reply": { "text": "I can send HTTP requests." } },
             { "when": { "turn": 0 }, "reply": { "toolCalls": [{ "name": "count_words", "arguments": { "text": "{{user}}" } }] } },
             { "when": { "afterTool": "count_words" }, "reply": { "text": "{{result}} words" } },

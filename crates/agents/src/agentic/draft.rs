@@ -43,8 +43,8 @@ impl Agents {
         Ok(draft)
     }
 
-    /// Prepares the run to execute a plan for the tool's fixed sequence. If the call contains no plan, the model writes
-    /// it.
+    /// Prepares the run to execute a plan for the tool's fixed sequence. The model writes the plan, unless the call
+    /// contains one.
     async fn prepare_plan(
         &self,
         config: &AgenticConfig,
@@ -82,7 +82,7 @@ impl Agents {
     }
 }
 
-/// Checks that the model has tools to select from, and tells it which tools to prefer.
+/// Checks that there are tools to select from, and adds to the system prompt which of them the model should prefer.
 fn prepare_selection(config: &AgenticConfig, draft: &mut RunDraft) -> Result<(), StartError> {
     if draft.executor.tools.members().is_empty() {
         let names: Vec<String> = config.allocated_tools().filter_map(|(_, tool)| tool.map(str::to_owned)).collect();
@@ -102,7 +102,7 @@ fn prepare_selection(config: &AgenticConfig, draft: &mut RunDraft) -> Result<(),
     Ok(())
 }
 
-/// Returns the tools of the sequence. The error names the tools that the run cannot use.
+/// Returns the tools of the sequence. If the run cannot use some of them, returns an error with their names.
 fn resolve_sequence(
     config: &AgenticConfig,
     tools: &Toolset,
@@ -133,7 +133,7 @@ fn unusable(names: &[String]) -> String {
     )
 }
 
-/// Returns the user message for a call: the task, and the whole input if it has other fields.
+/// Returns the user message for a call: the task, and the whole input if the input has other fields.
 fn message(input: &Value) -> String {
     let task = input.get("task").and_then(Value::as_str);
     let others = input.as_object().is_none_or(|fields| fields.len() > usize::from(task.is_some()));

@@ -1,4 +1,5 @@
-//! Agentic tools: tools with an embedded model. A call to such a tool starts a run with the agent that the tool contains.
+//! Agentic tools: tools with an embedded model. A call to an agentic tool starts a run with the agent that the tool
+//! contains.
 
 mod draft;
 mod outcome;

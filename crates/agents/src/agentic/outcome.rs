@@ -7,9 +7,9 @@ use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::BackendReply;
 use toolwright_types::{ChildRun, ErrorCode, RunStatus, ToolError};
 
-/// The maximum number of results of tools in a partial result.
+/// The maximum number of tool results in a partial result.
 const MAX_PARTIAL_RESULTS: usize = 20;
-/// The maximum number of warnings of calls in a result.
+/// The maximum number of warnings from calls in a result.
 const MAX_CALL_WARNINGS: usize = 20;
 
 /// The result of an agentic tool's run that has ended.
@@ -60,7 +60,8 @@ pub(crate) fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailur
     }
 }
 
-/// Returns the warnings of the calls, such as outputs that do not match their schemas. Equal warnings are returned once.
+/// Returns the warnings of the calls, such as outputs that do not match their schemas. Equal warnings are returned
+/// once.
 fn call_warnings(run: &AgentRun) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for envelope in run.outputs().in_order() {

@@ -28,7 +28,7 @@ pub struct PromptPreview {
     pub system_prompt: String,
     /// The message with the task.
     pub user_message: String,
-    /// Says which variables are missing and which data was cut.
+    /// Warnings about missing variables and data that was cut.
     pub warnings: Vec<String>,
     /// The estimated number of input tokens.
     pub estimated_tokens: u64,

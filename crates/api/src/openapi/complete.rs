@@ -132,7 +132,8 @@ fn merge_all_of(schema: &Map<String, Value>, schemas: &Value) -> Option<Map<Stri
     Some(merged)
 }
 
-/// Returns the names of the schemas of definitions. A view combines each of them with [`MANAGED_FIELDS`].
+/// Returns the names of the schemas of definitions. The schema of each view combines one of them with
+/// [`MANAGED_FIELDS`].
 fn definitions(document: &Value) -> Vec<String> {
     let views = document.pointer(SCHEMAS).and_then(Value::as_object).into_iter().flat_map(Map::values);
     let parts = views.filter_map(|view| match view.get("allOf")?.as_array()?.as_slice() {
@@ -142,8 +143,8 @@ fn definitions(document: &Value) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// Allows a client to send a definition back as it was returned: the server ignores the fields that it manages. Also
-/// makes `refName` optional, because the server can derive it from `name`.
+/// Allows a client to send a definition back as the server returned it: the server ignores the fields that it manages.
+/// Also makes `refName` optional, because the server can derive it from `name`.
 fn accept_managed_fields(document: &mut Value, definitions: &[String]) {
     let managed = document.pointer(&format!("{SCHEMAS}/{MANAGED_FIELDS}/properties")).cloned().unwrap_or_default();
     for name in definitions {
@@ -156,8 +157,8 @@ fn accept_managed_fields(document: &mut Value, definitions: &[String]) {
     }
 }
 
-/// Describes the field `signature` of a tool. Only requests have it: the server derives the schemas from it and stores
-/// only the schemas.
+/// Describes the field `signature` of a tool. Only requests contain this field: the server derives the schemas of the
+/// tool from the signature, and stores only the schemas.
 fn accept_signature(document: &mut Value) {
     let Some(tool) = document.pointer_mut(&format!("{SCHEMAS}/ToolDefinition")) else { return };
     if let Some(required) = tool.get_mut("required").and_then(Value::as_array_mut) {

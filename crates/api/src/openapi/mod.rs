@@ -37,7 +37,7 @@ impl utoipa::Modify for ApiKey {
     }
 }
 
-/// All routes, with their description.
+/// Returns all routes with their OpenAPI descriptions.
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(collection::routes::<ToolDefinition>())
@@ -148,7 +148,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 
 /// The document as JSON, identical on every machine.
 pub(crate) fn text(document: &utoipa::openapi::OpenApi) -> String {
-    // The types of the document always serialize.
+    // Serialization of an OpenAPI document cannot fail.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     complete::complete(&mut document);
     format!("{document:#}\n")

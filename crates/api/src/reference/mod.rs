@@ -14,7 +14,8 @@ use schema::{description, schema_summary, schema_table};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The headers of the page. The page shows no user content. It still forbids scripts, because it needs none.
+/// The headers of the page. They forbid scripts although the page shows no user content, because the page needs no
+/// script.
 pub(crate) const HEADERS: [(&str, &str); 2] = [
     ("content-type", "text/html; charset=utf-8"),
     (
@@ -23,14 +24,14 @@ pub(crate) const HEADERS: [(&str, &str); 2] = [
     ),
 ];
 
-/// One operation of the document.
+/// One operation of the OpenAPI document.
 struct Operation<'a> {
     method: &'a str,
     path: &'a str,
     body: &'a Value,
 }
 
-/// Renders the document.
+/// Renders the OpenAPI document as HTML.
 pub(crate) fn page(document: &Value) -> String {
     let operations = operations_by_tag(document);
     let schemas = document.pointer("/components/schemas").and_then(Value::as_object);

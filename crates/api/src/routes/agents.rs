@@ -255,7 +255,7 @@ async fn start(
     Ok(engine.agents.start(session, agent.to_string().as_str(), request).await?)
 }
 
-/// Returns the results of client tools to the waiting run of a conversation.
+/// Passes the results of client tools to the waiting run of a conversation.
 async fn resume_with_results(
     engine: &AppState,
     session: &Session,

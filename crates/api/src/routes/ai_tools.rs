@@ -22,7 +22,7 @@ const TAG: &str = "ai-tools";
 /// The maximum length of `text` and `category`, in characters.
 const MAX_TEXT_CHARS: usize = 200;
 
-/// The filters and the position of a page.
+/// The filters, the order, and the page to return.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -31,11 +31,11 @@ pub(crate) struct ListParams {
     kind: Option<String>,
     /// `draft`, `active`, `deprecated`, `blocked` or `disabled`.
     status: Option<String>,
-    /// A category, which includes its subcategories.
+    /// The category of the tool, or a parent category.
     category: Option<String>,
     /// A tag.
     tag: Option<String>,
-    /// A text in the name or in the description.
+    /// A text that the name or the description contains.
     text: Option<String>,
     /// The order: `refName`, `createdAt` or `updatedAt`, with `-` for descending.
     sort: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct AiToolView {
     id: String,
     /// The `refName` of the tool.
     slug: String,
-    /// The name in any form.
+    /// The name for people. Default: the `refName`.
     name: String,
     /// What the tool does.
     description: Option<String>,
@@ -63,7 +63,7 @@ pub(crate) struct AiToolView {
     tool_type: ToolType,
     /// The status.
     status: AiToolStatus,
-    /// How an agentic tool uses its model. Other tools do not have it.
+    /// How an agentic tool uses its model. Absent for other tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_mode: Option<ExecutionMode>,
     /// The category.
@@ -141,7 +141,7 @@ pub(crate) async fn list(
     Ok(Json(PageView { items: views.collect(), next_cursor: page.next.map(|cursor| cursor.to_string()) }))
 }
 
-/// Returns a tool in the form of the list. Also finds built-in tools, which the list does not contain.
+/// Returns a tool with the same fields as in the list. Also finds built-in tools, which the list does not contain.
 #[utoipa::path(get, path = "/api/v1/ai-tools/{ref}", tag = TAG, operation_id = "getAiTool", params(("ref" = String, Path)),
     responses((status = 200, body = AiToolView)))]
 pub(crate) async fn get(

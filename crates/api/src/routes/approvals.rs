@@ -121,7 +121,7 @@ pub(crate) async fn list(
     Ok(Json(page))
 }
 
-/// The two parts of a list of approvals.
+/// The inputs for reading the pages of pending and of decided approvals.
 struct ApprovalList<'a> {
     runs: &'a Runs,
     session: &'a Session,

@@ -9,7 +9,7 @@ use super::models::ModelPriceView;
 use crate::extract::{Caller, PathName};
 use crate::problem::Problem;
 
-/// The formula of the worst case.
+/// The explanation of the worst case in the response.
 const FORMULA: &str = "worst case = the lowest of the bounds that the limits give";
 
 /// The worst-case cost of one run.
@@ -24,7 +24,7 @@ pub struct CostEstimateView {
     pub worst_case_usd: Option<f64>,
     /// The limit that determines the worst case: `maxIterations`, `maxTokens` or `maxCostUsd`.
     pub binding_limit: Option<String>,
-    /// How the worst case follows from the bounds.
+    /// How the worst case is computed from the bounds.
     pub formula: String,
     /// The upper bounds on the cost, one for each limit.
     pub bounds: Vec<CostBoundView>,

@@ -40,7 +40,7 @@ pub struct EventView {
     /// The run of the call, for approvals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// The name of the definition, of the run's agent or tool, or of the tool that the approval or finding concerns.
+    /// The name of the definition. For a run, its agent or tool. For an approval or a finding, its tool.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub ref_name: Option<String>,
     /// The status of the run or finding, or the outcome of the approval.
@@ -78,8 +78,8 @@ pub(crate) struct EventParams {
     after: Option<String>,
 }
 
-/// Streams the changes in the realm that the caller may read. The stream starts after the event `Last-Event-ID`, or now
-/// if the header is absent.
+/// Streams the changes in the realm, as far as the caller may read the changed objects. The stream starts after the
+/// event `Last-Event-ID`, or now if the header is absent.
 #[utoipa::path(get, path = "/api/v1/ai/events", tag = TAG, operation_id = "listenToEvents",
     params(EventParams, ("Last-Event-ID" = Option<String>, Header, description = "the id of the last event that was received")),
     responses((status = 200, body = EventView, content_type = "text/event-stream")))]

@@ -30,7 +30,7 @@ pub(crate) struct GenerateBody {
     /// Whether the tools are saved. If false, they are only returned. Default: true.
     #[serde(default)]
     persist: Option<bool>,
-    /// The operations to exclude, in upper or lower case, in addition to those that the types exclude.
+    /// The operations to exclude, in addition to the operations that the entity types exclude. Case-insensitive.
     #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Vec<String>)]
     exclude_operations: Vec<Operation>,

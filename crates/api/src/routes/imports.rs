@@ -33,7 +33,7 @@ pub(crate) struct OpenApiImportBody {
     /// The URL of the document, instead of `document`.
     #[serde(default)]
     url: Option<String>,
-    /// The provider, which is created if it does not exist. If absent, the provider is named after the API.
+    /// The provider, which is created if it does not exist. Default: a provider that is named after the API.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     provider_ref: Option<RefName>,

@@ -40,7 +40,7 @@ pub struct VerificationView {
     /// The first entry that does not match the hash chain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken_at: Option<u64>,
-    /// The reason.
+    /// Why the entry does not match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -107,7 +107,7 @@ pub(crate) struct ReplayBody {
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReplayChangesBody {
-    /// The implementation of each tool, by tool name. An implementation is written as `tool` or `tool@requirement`.
+    /// The tools to call in place of recorded tools, by the name of the recorded tool: `tool` or `tool@requirement`.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     tools: BTreeMap<String, String>,
     /// The model, as `provider/model` or `model`.
@@ -128,7 +128,7 @@ pub struct TrialReplayView {
     pub replay_of: String,
     /// The status of the replay.
     pub status: RunStatus,
-    /// Whether the outcome is identical.
+    /// Whether the replay has the same outcome as the recording.
     pub identical: bool,
     /// Each field that differs: field, expected (recorded), got (now). Fields are status, reason, answer, calls (tool,
     /// version, input, output, error), iterations, usage and costUsd.
@@ -150,7 +150,7 @@ pub struct TrialCallView {
     pub tool: String,
     /// The version that ran.
     pub version: String,
-    /// The implementation that replaced the tool, if any.
+    /// The tool that replaced `tool`, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub implementation: Option<String>,
     /// `recorded`: taken from the recording. `made`: the tool was called. `captured`: the call was a write, so it
@@ -191,7 +191,7 @@ pub struct TrialRepliesView {
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub(crate) enum ReplayResponse {
-    /// The result of the replay of a bundle.
+    /// The result of replaying a bundle.
     Bundle(ReplayView),
     /// The new run, and its differences from the recorded run.
     Trial(TrialReplayView),
@@ -279,8 +279,8 @@ pub struct RunDiffView {
     pub next_cursor: Option<String>,
 }
 
-/// The first entry in which two journals differ. Times, the ids of runs and conversations, and the ids that a model
-/// provider gives to calls are not compared.
+/// The first entry in which two journals differ. The comparison ignores times, the ids of runs and conversations, and
+/// the ids that a model provider gives to calls.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DivergenceView {
@@ -299,7 +299,7 @@ pub struct DivergenceView {
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AlignedEntryView {
-    /// The number of the entries.
+    /// The number of both entries in their journals.
     pub n: u64,
     /// Whether the entries are equal.
     pub equal: bool,
@@ -390,7 +390,7 @@ pub(crate) struct ForkBody {
     #[serde(default, deserialize_with = "deserialize_present")]
     #[schema(value_type = Option<Value>)]
     result: Option<Value>,
-    /// Version requirements by tool name.
+    /// New version requirements, by tool name.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     tools: BTreeMap<String, String>,
     /// Whether the fork is durable. Default: the same as the original run.

@@ -25,10 +25,10 @@ pub(crate) struct KeyBody {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     principal: Option<PrincipalName>,
-    /// The roles of a created principal. Default: `member`.
+    /// The roles of the principal, if it is created. Default: `member`.
     #[serde(default)]
     roles: Option<Vec<Role>>,
-    /// The home realm of a created principal. Default: the caller's realm.
+    /// The home realm of the principal, if it is created. Default: the caller's realm.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     realm: Option<RealmName>,

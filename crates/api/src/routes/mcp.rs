@@ -1,4 +1,4 @@
-//! The route of the MCP server. It authenticates requests; [`Endpoint`] handles them.
+//! The route of the MCP server. The route authenticates each request and passes it to [`Endpoint`].
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use crate::state::AppState;
 /// The path of the protected resource metadata (RFC 9728).
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// The MCP server and the imports from other MCP servers.
+/// The MCP server of this process, and the imports from external MCP servers.
 pub struct McpServices {
-    /// The server, if it is enabled.
+    /// The MCP server, if it is enabled.
     pub server: Option<McpServer>,
-    /// The imports of tools from other servers.
+    /// The imports of tools from external MCP servers.
     pub imports: McpImports,
 }
 
-/// An MCP server and its path.
+/// The MCP server and the path of its route.
 pub struct McpServer {
     /// The path, with a leading slash.
     pub path: String,
-    /// The server.
+    /// The endpoint that answers the requests.
     pub endpoint: Endpoint,
 }
 
@@ -92,7 +92,7 @@ fn unauthorized(problem: Problem, parts: &Parts, metadata: &str) -> Response {
     response
 }
 
-/// Returns the OAuth metadata of the server. It lists no authorization server, because the operator issues the API
+/// Returns the OAuth metadata of the MCP server. It lists no authorization server, because the operator issues the API
 /// keys.
 fn metadata(headers: &HeaderMap, path: &str) -> Json<Value> {
     let resource = origin(headers).map_or_else(|| path.to_owned(), |origin| format!("{origin}{path}"));

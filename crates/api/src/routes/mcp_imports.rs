@@ -14,10 +14,10 @@ use crate::problem::{Code, Problem};
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct McpImportBody {
-    /// The URL of the server.
+    /// The URL of the MCP server.
     #[serde(default)]
     url: Option<String>,
-    /// The command that starts the server. Only administrators may set it.
+    /// The command that starts the MCP server. Only administrators may set it.
     #[serde(default)]
     command: Option<String>,
     /// The arguments of the command: texts, and objects that name secrets.
@@ -26,10 +26,10 @@ pub(crate) struct McpImportBody {
     /// The environment of the command.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     env: std::collections::BTreeMap<String, String>,
-    /// The transport. If absent, the server chooses it automatically.
+    /// The transport. Default: `stdio` if there is a `command`, otherwise `streamable-http`.
     #[serde(default)]
     transport: Option<McpTransport>,
-    /// An existing provider.
+    /// The name of an existing provider.
     #[serde(default)]
     provider_ref: Option<String>,
     /// The prefix of tool names. Default: no prefix.
@@ -80,9 +80,9 @@ pub(crate) struct DiscoveryView {
     /// The tools that were imported.
     #[serde(flatten)]
     imported: McpImportView,
-    /// The tools whose definition changed on the server. Calls to them are rejected until the change is accepted.
+    /// The tools whose definition changed on the MCP server. Calls to them are rejected until the change is accepted.
     changed: Vec<McpToolView>,
-    /// The tools that the server no longer lists.
+    /// The tools that the MCP server no longer lists.
     gone: Vec<McpToolView>,
     /// The time of the discovery.
     #[schema(value_type = String, format = DateTime)]
@@ -104,7 +104,7 @@ pub(crate) struct McpAcceptedView {
     accepted: Vec<McpToolView>,
 }
 
-/// Imports the tools of an MCP server. If the server cannot list its tools, nothing is saved.
+/// Imports the tools of an MCP server. If the MCP server cannot list its tools, nothing is saved.
 #[utoipa::path(post, path = "/api/v1/ai/tools/import/mcp", tag = "tools", operation_id = "importMcpTools", request_body = McpImportBody,
     responses((status = 200, body = McpImportView)))]
 pub(crate) async fn import(
@@ -117,7 +117,7 @@ pub(crate) async fn import(
     Ok(Json(McpImportView { dry_run, ..report.into() }))
 }
 
-/// Discovers the tools of a provider's server: imports new tools, and reports changed and missing ones.
+/// Discovers the tools of a provider's MCP server: imports new tools, and reports changed and missing tools.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/discover", tag = "tool-providers", operation_id = "discoverTools", params(("ref" = String, Path)),
     responses((status = 200, body = DiscoveryView)))]
 pub(crate) async fn discover(
@@ -186,7 +186,8 @@ impl McpImportBody {
     }
 }
 
-/// Returns a provider whose name is derived from its URL or command, so that the same server always has the same name.
+/// Returns a provider whose name is derived from the URL or the command of the MCP server. A second import from the
+/// same server therefore uses the same provider.
 fn provider(label: &str, identity: &serde_json::Value) -> Result<ToolProviderConfig, Problem> {
     let slug: String =
         label.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).take(64).collect();

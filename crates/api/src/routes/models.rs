@@ -15,8 +15,8 @@ use crate::views::PageView;
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelView {
-    /// The name. The entry applies to all models whose names start with this name, unless an entry with a longer name
-    /// applies.
+    /// The name, or the start of several names. The entry applies to all models whose names start with this text,
+    /// unless an entry with a longer matching name exists.
     pub name: String,
     /// The provider; null if it is not known.
     pub provider: Option<String>,
@@ -89,7 +89,7 @@ pub(crate) struct ModelParams {
     cursor: Option<String>,
 }
 
-/// Lists the models that the server knows, sorted by name: those with a price in this realm, and the default model.
+/// Lists the models that have a price in this realm, and the default model, sorted by name.
 #[utoipa::path(get, path = "/api/v1/ai/models", tag = "models", operation_id = "listModels", params(ModelParams),
     responses((status = 200, body = PageView<ModelView>)))]
 pub(crate) async fn list(

@@ -138,7 +138,7 @@ pub(crate) struct SyncStateView {
     /// The time of the last successful sync.
     #[schema(value_type = Option<String>, format = DateTime)]
     synced_at: Option<Timestamp>,
-    /// The error of the last attempt. If it is set, the items are those of the sync at `syncedAt`.
+    /// The error of the last attempt. If it is set, the items are still those that the sync at `syncedAt` returned.
     error: Option<String>,
     /// The time of the next attempt.
     #[schema(value_type = Option<String>, format = DateTime)]

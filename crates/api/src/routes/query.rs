@@ -173,7 +173,7 @@ pub struct RecordPageView {
     /// The records.
     #[schema(value_type = Vec<Object>)]
     pub rows: Vec<Value>,
-    /// The number of records on the page.
+    /// The number of records in `rows`.
     pub row_count: usize,
     /// The query of the request.
     pub filter: Option<String>,
@@ -300,7 +300,7 @@ pub struct SavedView {
     pub entity: Value,
 }
 
-/// Saves a record: creates it, or replaces the record with its id.
+/// Saves a record: creates it, or replaces the existing record with the same id.
 #[utoipa::path(post, path = "/api/query/save", tag = TAG, operation_id = "saveRecord", request_body = SaveRequest,
     responses((status = 200, body = SavedView)))]
 pub(crate) async fn save(

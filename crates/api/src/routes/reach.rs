@@ -46,9 +46,9 @@ pub struct ReachNodeView {
 /// An edge of the reach graph.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ReachEdgeView {
-    /// The id of the node that uses the other one.
+    /// The id of the node that uses `to`.
     pub from: String,
-    /// The id of the used node.
+    /// The id of the node that `from` uses.
     pub to: String,
     /// How `from` uses `to`: `name`, `library`, `category`, `tag`, `delegate`, `fallback`, `verify`, `compensate`,
     /// `function`, `provider`, `host` or `records`.

@@ -33,10 +33,10 @@ pub struct CheckView {
     /// How to resolve the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// The name of the secret, for the check of a secret.
+    /// The name of the secret, if the check is `secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// The owner of the secret that applies: `user`, `realm` or `org`.
+    /// The scope of the secret that the caller's calls use: `user`, `realm` or `org`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
 }
@@ -103,14 +103,15 @@ pub(crate) async fn provider(
     Ok(Json(engine.provider_readiness(&session, &provider, probe).await?.into()))
 }
 
-/// A definition that uses another one.
+/// A definition that uses the requested tool or provider.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UseView {
     /// The name of the definition.
     pub ref_name: String,
-    /// How the definition uses the other one. Agents: `name`, `library`, `category` and `tag`. Tools: `fallback`,
-    /// `verify`, `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types: `records`.
+    /// How the definition uses the tool or provider. Agents: `name`, `library`, `category` and `tag`. Tools:
+    /// `fallback`, `verify`, `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types:
+    /// `records`.
     pub by: Vec<String>,
 }
 
@@ -131,7 +132,7 @@ pub struct ToolUsesView {
     pub providers: Vec<UseView>,
     /// The entity types whose records the tool reads.
     pub types: Vec<UseView>,
-    /// Whether a list has reached its maximum of 200 definitions and there are more.
+    /// Whether a list was cut off at its maximum of 200 definitions.
     pub truncated: bool,
 }
 
@@ -145,7 +146,7 @@ pub struct ProviderUsesView {
     pub types: Vec<UseView>,
     /// The types of reference data that the provider supplies.
     pub reference_data: Vec<String>,
-    /// Whether a list has reached its maximum of 200 definitions and there are more.
+    /// Whether a list was cut off at its maximum of 200 definitions.
     pub truncated: bool,
 }
 

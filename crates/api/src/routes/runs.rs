@@ -277,8 +277,8 @@ impl DecisionBody {
         Ok(runs.decide(session, run, call_id, decision, reason).await?)
     }
 
-    /// Returns the decision and the reason for an approval or an edit. The reason for a denial is a part of the
-    /// decision.
+    /// Returns the decision, and the reason for an approval or an edit. The reason for a denial is a part of the
+    /// decision itself.
     fn decision(self, place: &str) -> Result<(Decision, Option<String>), Problem> {
         let invalid = |field: &str, rule: &str| Problem::invalid(&format!("{place}/{field}"), rule);
         match (self.decision.as_str(), self.input, self.reason) {
@@ -315,8 +315,7 @@ pub(crate) struct ToolResultsBody {
     results: Vec<ToolResultBody>,
 }
 
-/// Returns the results of client tools to a run. Responds when the run ends or waits again, or at once with
-/// `wait=false`.
+/// Sends the results of client tools to a run. Responds when the run ends or waits again, or at once with `wait=false`.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/tool-results", tag = TAG, operation_id = "returnToolResults", request_body = ToolResultsBody,
     params(("id" = String, Path), ("wait" = Option<bool>, Query)),
     responses((status = 200, body = AgentResponseView), (status = 202, body = AcceptedView)))]

@@ -48,7 +48,7 @@ pub struct PartView {
     pub message: Option<String>,
 }
 
-/// Whether the server runs code of a language.
+/// The availability of one language in the sandbox.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LanguageView {
     /// The name, as in `invocation.path`.

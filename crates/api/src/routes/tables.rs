@@ -97,8 +97,8 @@ fn report(import: Import) -> impl Stream<Item = Result<Vec<u8>, serde_json::Erro
     })
 }
 
-/// Returns the last line of the report on an import that failed. Its totals are 0, although the batches of the earlier
-/// lines are saved.
+/// Returns the last line of the report on an import that failed. Its totals are 0, although the batches that earlier
+/// lines reported are saved.
 fn failed_line(error: RecordError) -> ImportLine {
     tracing::error!(error = &error as &dyn std::error::Error, "import failed");
     ImportLine { error: Some(error.to_string()), ..ImportProgress::default().into() }

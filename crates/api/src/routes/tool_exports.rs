@@ -29,7 +29,7 @@ use crate::state::AppState;
 
 const TAG: &str = "tool-exports";
 
-/// The tool of an export.
+/// An exported tool.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExportedToolView {
@@ -37,13 +37,13 @@ pub(crate) struct ExportedToolView {
     id: String,
     /// The `refName` of the tool.
     slug: String,
-    /// The name in any form.
+    /// The name for people. Default: the `refName`.
     name: String,
     /// What the tool does, as callers see it.
     description: String,
     /// The version.
     version: String,
-    /// How an agentic tool uses its model. Other tools do not have it.
+    /// How an agentic tool uses its model. Absent for other tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_mode: Option<ExecutionMode>,
 }
@@ -80,7 +80,7 @@ impl From<ExportFormat> for FormatView {
     }
 }
 
-/// Programs that offer the exported tools. Each runs as it is.
+/// Complete programs that offer the exported tools.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(crate) struct CodeSnippetsView {
     /// A module for TypeScript.
@@ -157,7 +157,7 @@ impl From<ServerFiles> for ServerFileView {
     }
 }
 
-/// The export of one tool. The tool is in one of the first three fields.
+/// The export of one tool. The tool is in the field for its kind: `simpleTool`, `compositeTool` or `agenticTool`.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ToolExportView {
@@ -197,7 +197,7 @@ pub(crate) struct ToolsExportView {
     code_snippets: Option<CodeSnippetsView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     server_file: Option<ServerFileView>,
-    /// Names the tools that are left out, because they have the same exported name.
+    /// Warnings that name the tools that are left out because several tools have the same exported name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -238,7 +238,7 @@ pub(crate) async fn composite_tool(
     export_one(&engine, &session, &name, &format, Some(ToolKind::Composite)).await
 }
 
-/// Exports one tool, which must have the kind if one is given.
+/// Exports one tool. If `kind` is given, a tool of another kind is not found.
 async fn export_one(
     engine: &AppState,
     session: &Session,
@@ -284,14 +284,14 @@ async fn export_one(
 pub(crate) struct ExportParams {
     /// `simple`, `composite` or `agentic`.
     kind: Option<String>,
-    /// A category, which includes its subcategories.
+    /// The category of the tools, or a parent category.
     category: Option<String>,
     /// A tag.
     tag: Option<String>,
 }
 
-/// Exports all tools that the caller may execute, with code that calls them. `mcp` exports the tools that are available
-/// as `mcpTool`, the other formats those that are available as `tool`.
+/// Exports all tools that the caller may execute, with code that calls them. The format `mcp` exports the tools that
+/// are available as `mcpTool`. All other formats export the tools that are available as `tool`.
 #[utoipa::path(get, path = "/api/v1/tools/export/{format}", tag = TAG, operation_id = "exportTools",
     params(("format" = String, Path, description = "universal, langchain, mcp, openai, anthropic or gemini"), ExportParams),
     responses((status = 200, body = ToolsExportView)))]
@@ -336,12 +336,12 @@ pub(crate) struct InvokeBody {
     /// The arguments, as the exported schema describes them.
     #[serde(default = "empty_object", deserialize_with = "null_as_empty")]
     params: Value,
-    /// Where the call comes from. The tool must be available there.
+    /// The kind of client that makes the call. The tool must be available to it.
     #[serde(default)]
     surface: InvokeSurface,
 }
 
-/// The origin of a call to an exported tool.
+/// The kind of client that calls an exported tool.
 #[derive(Default, Clone, Copy, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum InvokeSurface {
@@ -378,7 +378,7 @@ pub(crate) struct InvokeView {
 pub(crate) struct InvokeMetaView {
     /// The `refName` of the tool.
     tool: String,
-    /// The id of the run, under `/api/v1/ai/runs`.
+    /// The id of the run, which can be read under `/api/v1/ai/runs`.
     execution_id: String,
     /// The duration in milliseconds.
     duration_ms: u64,

@@ -150,9 +150,9 @@ enum ResultFormat {
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub(crate) enum CallResult {
-    /// With `view=envelope`.
+    /// The result with `view=envelope`.
     Envelope(Box<ToolEnvelope>),
-    /// With `view=result`.
+    /// The result with `view=result`.
     Result(ToolResult),
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct TrialBody {
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 enum LibraryBody {
-    /// A library of the agent.
+    /// The name of one of the agent's libraries, or `default`.
     Named(String),
     /// An inline library.
     Given(InlineLibraryBody),
@@ -69,7 +69,7 @@ struct InlineLibraryBody {
     /// The name in the report.
     #[serde(default)]
     name: Option<String>,
-    /// Implementations by tool: `tool` or `tool@version`.
+    /// The tools to call in place of the agent's tools, by the name of the agent's tool: `tool` or `tool@version`.
     tools: BTreeMap<String, String>,
 }
 
@@ -127,7 +127,7 @@ pub struct TrialView {
     pub under_way: bool,
     /// The number of runs per library.
     pub runs: u32,
-    /// The report on both libraries, over the runs that have ended or wait.
+    /// The report on both libraries. It counts the runs that have ended or wait.
     #[serde(flatten)]
     pub report: Report,
 }
@@ -135,9 +135,11 @@ pub struct TrialView {
 /// The report on an agent's live runs.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LiveReportView {
-    /// One report per library of a live split. It compares runs with the library (`b`) and runs without one (`a`).
+    /// One report per library of a live split. It compares the runs with this library (`b`) to the runs without a
+    /// library (`a`).
     pub split: Vec<Report>,
-    /// One report per library of shadow runs. It compares the shadow runs (`b`) with their original runs (`a`).
+    /// One report per library of shadow runs. It compares the shadow runs with this library (`b`) to their original
+    /// runs (`a`).
     pub shadow: Vec<Report>,
 }
 
@@ -218,7 +220,7 @@ pub struct TrialItemView {
     pub trial_id: String,
     /// The agent.
     pub agent_ref: String,
-    /// The names of the compared libraries that have a run.
+    /// The names of the compared libraries with which a run has started.
     pub libraries: Vec<String>,
     /// `running` or `ended`.
     pub status: String,
@@ -289,7 +291,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// Reports on an agent's runs with and without the libraries of its split.
+/// Reports on an agent's live split and its shadow runs: compares runs with a library to runs without one.
 #[utoipa::path(get, path = "/api/v1/ai/agents/{ref}/trial-report", tag = TAG, operation_id = "reportTrials",
     params(("ref" = String, Path), TrialReportParams),
     responses((status = 200, body = LiveReportView)))]

@@ -1,5 +1,5 @@
-//! Entity types, which have the common routes of a [`Collection`]. The routes in [`query`](super::query) serve their
-//! records.
+//! Entity types, which have the common routes of a [`Collection`]. The routes in [`query`](super::query) serve the
+//! records of these types.
 
 use toolwright_types::TypeDefinition;
 

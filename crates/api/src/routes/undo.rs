@@ -21,7 +21,7 @@ const TAG: &str = "runs";
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct UndoBody {
-    /// Whether to undo the other calls if some calls cannot be undone.
+    /// Whether to undo the remaining calls if some calls cannot be undone. If false, such an undo is rejected.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     partial: bool,
     /// Whether to return the plan without executing it.

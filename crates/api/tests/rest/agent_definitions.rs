@@ -17,7 +17,7 @@ crate::on_sqlite!(
     agent_that_refers_to_missing_definitions_is_saved_with_warnings,
     cost_limit_requires_a_model_with_a_price,
     agents_can_be_written_only_by_administrators,
-    agent_with_only_a_name_is_accepted
+    agent_with_only_a_name_and_agent_with_null_fields_are_accepted
 );
 
 fn agent(more: Value) -> Value {
@@ -88,7 +88,7 @@ async fn agent_keeps_all_its_versions(server: Server) {
     let invalid = server.execute_agent("a", json!({ "userMessage": "hi", "version": "new" })).await;
     assert_eq!(invalid.problem(400, "invalid-request")["errors"][0]["path"], "/version");
 
-    // A conversation continues with any version of its agent.
+    // A conversation can continue with another version of its agent.
     let first = server.run("a@1.0.0", "hi").await;
     let next = server.continue_conversation("a", &first["conversationId"], "hi again").await.expect(200);
     assert_eq!(next["responseText"], "two");
@@ -312,7 +312,7 @@ async fn agents_can_be_written_only_by_administrators(server: Server) {
     server.in_realm("other").execute_agent("a", json!({ "userMessage": "hi" })).await.problem(404, "not-found");
 }
 
-async fn agent_with_only_a_name_is_accepted(server: Server) {
+async fn agent_with_only_a_name_and_agent_with_null_fields_are_accepted(server: Server) {
     let saved = server.post("agents", json!({ "refName": "short" })).await.expect(201);
     assert_eq!((&saved["enabled"], &saved["responseFormat"]), (&json!(true), &json!("text")), "{saved}");
     // A field with the value null is treated like an absent field.

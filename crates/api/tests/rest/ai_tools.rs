@@ -12,7 +12,7 @@ crate::on_both_databases!(
     list_of_all_tools_can_be_filtered,
     list_of_all_tools_is_paged_and_sorted,
     export_contains_the_tool_its_format_and_code,
-    export_of_all_tools_has_those_that_the_caller_can_call,
+    export_of_all_tools_contains_only_tools_that_the_caller_may_call_over_the_surface,
     tool_can_be_invoked_by_each_of_its_names,
     invocation_reports_the_result_of_the_call
 );
@@ -20,11 +20,11 @@ crate::on_sqlite!(
     invalid_filters_of_the_list_are_rejected,
     export_of_an_agentic_tool_hides_its_model,
     model_of_an_agent_sees_the_description_of_an_agentic_tool,
-    tools_with_the_same_exported_name_are_not_confused,
+    tools_with_the_same_exported_name_are_left_out_of_the_export_with_a_warning,
     invocation_of_an_agentic_tool_returns_its_result_or_waits_for_an_approval,
     export_filters_select_by_kind_category_and_tag,
     composite_tool_can_be_exported_and_invoked,
-    invocation_requires_permission_and_the_surface_of_the_tool,
+    exported_tool_is_invoked_only_with_permission_and_over_an_allowed_surface,
     built_in_tool_can_be_read_exported_and_invoked
 );
 
@@ -240,7 +240,7 @@ async fn model_of_an_agent_sees_the_description_of_an_agentic_tool(server: Serve
     assert!(bundle.contains("My own text.") && !bundle.contains("The short text."), "{bundle}");
 }
 
-async fn export_of_all_tools_has_those_that_the_caller_can_call(server: Server) {
+async fn export_of_all_tools_contains_only_tools_that_the_caller_may_call_over_the_surface(server: Server) {
     define_all_kinds(&server).await;
     server.define_echo("for-mcp", json!({ "availableAs": ["mcpTool"] })).await;
     server.define_echo("for-agents", json!({ "availableAs": ["tool"] })).await;
@@ -280,14 +280,14 @@ async fn export_filters_select_by_kind_category_and_tag(server: Server) {
     }
 }
 
-async fn tools_with_the_same_exported_name_are_not_confused(server: Server) {
+async fn tools_with_the_same_exported_name_are_left_out_of_the_export_with_a_warning(server: Server) {
     server.define_echo("crm/get-deal", json!({})).await;
     server.define_echo("crm_get_deal", json!({ "category": "other" })).await;
     let export = server.get("/api/v1/tools/export/universal").await.expect(200);
     assert!(!names(&export["tools"]).contains(&"crm_get_deal"));
     let warning = "`crm/get-deal` and `crm_get_deal` are left out, because all have the exported name `crm_get_deal`";
     assert_eq!(export["warnings"], json!([warning]));
-    // The name is ambiguous among all tools, even if only one of them is in the export.
+    // The name counts as ambiguous even if a filter selects only one of the tools.
     let filtered = server.get("/api/v1/tools/export/mcp?category=other").await.expect(200);
     assert_eq!((&filtered["server"]["tools"], &filtered["warnings"]), (&json!([]), &json!([warning])));
     let problem = invoke(&server, json!({ "tool": "crm_get_deal" })).await.problem(400, "invalid-request");
@@ -407,7 +407,7 @@ async fn composite_tool_can_be_exported_and_invoked(server: Server) {
     assert_eq!(problem["detail"], "tool `deal-manager` is not composite, it is agentic");
 }
 
-async fn invocation_requires_permission_and_the_surface_of_the_tool(server: Server) {
+async fn exported_tool_is_invoked_only_with_permission_and_over_an_allowed_surface(server: Server) {
     server.define_echo("crm/get-deal", json!({ "availableAs": ["mcpTool"] })).await;
     let reason = async |body: Value| {
         let result = invoke(&server, body).await.expect(200);

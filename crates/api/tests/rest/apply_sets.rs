@@ -42,7 +42,7 @@ async fn apply_set_cannot_change_a_definition_of_another_set(server: Server) {
     assert!(problem["detail"].as_str().unwrap().contains("apply set `shop`"), "{problem}");
     assert_eq!(server.get("prompt-fragments/a").await.expect(200)["content"], "1");
     assert_eq!(server.put("prompt-fragments/a?applySet=shop", fragment("a", "2")).await.expect(200)["content"], "2");
-    // A set can change a definition that no set created, but does not become its owner.
+    // An apply set can change a definition that no set created. The definition then still belongs to no set.
     let changed = server.put("prompt-fragments/b?applySet=shop", fragment("b", "2")).await.expect(200);
     assert_eq!((&changed["content"], &changed["applySet"]), (&json!("2"), &Value::Null));
 }

@@ -115,7 +115,7 @@ async fn rejected_decision_does_not_affect_other_decisions_of_the_same_request(s
         { "runId": "run_01ARZ3NDEKTSV4RRFFQ69G5FAV", "callId": waiting[0]["approvals"][0]["callId"], "decision": "approve" },
         of(2, json!({ "decision": "deny", "reason": "no" })),
     ] });
-    // Another member sees none of the runs.
+    // Another member may see none of these runs, so no decision is accepted.
     let south = server.member("south").await;
     let refused = south.post("approvals/decide", decisions.clone()).await.expect(200);
     let codes = |results: &Value| -> Vec<Value> {

@@ -58,7 +58,7 @@ async fn csv_import_creates_and_updates_records(server: Server) {
     assert_eq!(first["note"], "two\nlines, and a \"quote\"");
     let second = records.iter().find(|record| record["id"] == "o2").unwrap();
     assert_eq!(second.get("totalAmount"), None, "an empty cell sets no value");
-    // For existing records, the import changes only the fields that are columns of the file.
+    // In existing records, the import changes only the fields that have a column in the file.
     let report = report_lines(server.import_csv("Order", "id,status\no1,paid\no9,open\n").await);
     assert_eq!((&report[0]["created"], &report[0]["updated"]), (&json!(1), &json!(1)));
     let first = server.records("Order").await.into_iter().find(|record| record["id"] == "o1").unwrap();

@@ -15,7 +15,7 @@ crate::on_both_databases!(
     provider_can_be_created_read_patched_and_removed,
     tool_with_an_unknown_function_is_accepted_with_a_warning,
     deletion_names_the_definitions_that_use_the_deleted_one,
-    parameter_can_refer_to_the_schema_of_an_entity_type_or_to_defs,
+    parameter_schema_can_refer_to_an_entity_type_or_to_the_defs_of_the_tool,
     fields_without_effect_cause_warnings
 );
 
@@ -258,7 +258,7 @@ async fn deletion_names_the_definitions_that_use_the_deleted_one(server: Server)
     server.get("tools/crm%2Ffind").await.problem(404, "not-found");
 }
 
-async fn parameter_can_refer_to_the_schema_of_an_entity_type_or_to_defs(server: Server) {
+async fn parameter_schema_can_refer_to_an_entity_type_or_to_the_defs_of_the_tool(server: Server) {
     let order = |total: &str| {
         json!({ "refName": "Order", "jsonSchema": { "type": "object", "required": ["total"],
             "properties": { "total": { "type": total }, "to": { "$ref": "#/$defs/address" } },

@@ -50,7 +50,8 @@ async fn approval_of_a_delegate_is_shown_by_its_callers_and_the_decision_resumes
         assert_ne!(approval["runId"], waiting["runId"]);
         let listed = server.get("approvals").await.expect(200);
         assert_eq!(listed["items"], json!([approval]), "the list shows the same approval");
-        // The run in the middle shows the approval of its child run. The child run shows the same approval.
+        // The run between the caller and the clerk shows the approval of its child run. The child run shows the same
+        // approval.
         for run in [&child["runId"], &approval["runId"]] {
             let shown = server.get(&format!("runs/{}", run.as_str().unwrap())).await.expect(200);
             assert_eq!(shown["approvals"][0]["callId"], approval["callId"], "{shown}");

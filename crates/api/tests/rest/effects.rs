@@ -8,7 +8,7 @@ use crate::harness::{Server, calls_then, envelopes};
 
 crate::on_both_databases!(
     writes_are_listed_with_their_outcomes,
-    unknown_outcome_is_resolved_once,
+    unknown_outcome_can_be_resolved_only_once,
     undone_effect_is_marked_and_not_undone_again
 );
 crate::on_sqlite!(
@@ -107,7 +107,7 @@ async fn writes_are_listed_with_their_outcomes(server: Server) {
     faults.shutdown().await;
 }
 
-async fn unknown_outcome_is_resolved_once(server: Server) {
+async fn unknown_outcome_can_be_resolved_only_once(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     define_put(&server).await;
     server.define_http_tool("lost", &faults.base_url(), "/reset", json!({ "sideEffects": "writes" })).await;

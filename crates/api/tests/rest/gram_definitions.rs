@@ -8,7 +8,7 @@ use crate::harness::{Response, Server, calls_then, envelopes};
 crate::on_both_databases!(
     applying_a_gram_text_writes_only_new_and_changed_definitions,
     gram_text_with_one_invalid_definition_writes_nothing,
-    gram_text_must_not_change_a_tool_that_other_agents_use,
+    gram_text_that_changes_a_tool_of_other_agents_is_rejected_without_overwrite,
     applying_a_definition_that_was_returned_as_gram_changes_nothing
 );
 crate::on_sqlite!(
@@ -104,7 +104,7 @@ async fn gram_text_with_one_invalid_definition_writes_nothing(server: Server) {
     }
 }
 
-async fn gram_text_must_not_change_a_tool_that_other_agents_use(server: Server) {
+async fn gram_text_that_changes_a_tool_of_other_agents_is_rejected_without_overwrite(server: Server) {
     apply(&server, GREETER).await.expect(200);
     let mine = GREETER.replace("greeter:Agent", "mine:Agent");
     assert_eq!(outcomes(&apply(&server, &mine).await.expect(200)), ["agent mine created", "tool sayHello unchanged"]);

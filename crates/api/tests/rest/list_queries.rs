@@ -96,7 +96,7 @@ async fn run_and_conversation_lists_can_be_filtered_by_a_query(server: Server) {
         server.post(&format!("{path}/query"), json!({ "query": "(" })).await.problem(422, "invalid-query");
         server.post(&format!("{path}/query"), json!({ "nothing": 1 })).await.problem(400, "invalid-request");
         server.get(&format!("{path}/count?query=(")).await.problem(422, "invalid-query");
-        // A query with an unknown field is rejected. It does not return an empty list.
+        // A query with an unknown field is rejected instead of returning an empty list.
         for query in ["nope:1", "status:COMPLETED && !!nope:~", "status.deeper:1"] {
             let problem = server.post(&format!("{path}/query"), json!({ "query": query })).await;
             let problem = problem.problem(422, "invalid-query");

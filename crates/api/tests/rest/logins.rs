@@ -31,7 +31,7 @@ on_sqlite!(
 const FAR_PAST: &str = "2020-01-01T00:00:00Z";
 const FAR_FUTURE: &str = "2100-01-01T00:00:00Z";
 
-/// A second server, which is an MCP server behind an OAuth proxy.
+/// A second Toolwright server, used as an MCP server behind an OAuth proxy.
 struct GatedPeer {
     gate: Handle,
     deployment: Deployment,

@@ -76,7 +76,7 @@ async fn tools_of_an_mcp_provider_can_be_imported_and_called(server: Server) {
         let envelope = server.call("p%2Fpeer_echo", json!({ "a": 1 })).await;
         assert_eq!(envelope["output"], json!({ "a": 1 }), "{envelope}");
         assert_eq!(envelope["metadata"]["secret_scope"], "realm");
-        // A second import skips the tool, because it exists.
+        // A second import skips the tool, because the tool already exists.
         let again = import(&server, json!({ "providerRef": "peer", "prefix": "p/" })).await;
         assert!(imported_names(&again).is_empty());
         assert!(again["skipped"].as_array().unwrap().iter().any(|tool| tool["refName"] == "p/peer_echo"), "{again}");

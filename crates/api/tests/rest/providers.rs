@@ -61,7 +61,7 @@ async fn provider_test_asks_a_grpc_server_for_its_services(server: Server) {
     assert_eq!(define_and_test(&server, "stock", at(system.base_url())).await["ok"], true);
     let without = define_and_test(&server, "silent", at(silent.base_url())).await;
     assert_eq!((&without["ok"], &without["error"]["details"]["grpc_status"]), (&json!(false), &json!("UNIMPLEMENTED")));
-    // With a descriptor set, the server needs no reflection.
+    // With a descriptor set, the gRPC server needs no reflection.
     let described = base64::engine::general_purpose::STANDARD.encode(Inventory::descriptors().unwrap());
     server.patch("tool-providers/silent", json!({ "descriptorSet": described })).await.expect(200);
     assert_eq!(test(&server, "silent").await["ok"], true);

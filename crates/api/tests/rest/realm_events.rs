@@ -199,8 +199,8 @@ async fn client_resumes_after_the_last_event_id(server: Server) {
     }
 }
 
-/// Returns the definition that the next event names, and skips the event of the definition `before`. On Postgres, an
-/// open transaction of another test delays events, so the event of `before` can arrive after the reset.
+/// Returns the name of the definition in the next event. Skips the event about the definition `before`: on Postgres, an
+/// open transaction of another test delays events, so this event can arrive after the reset.
 async fn next_unless_before(stream: &mut EventStream) -> Value {
     let first = next(stream).await.data["ref"].take();
     if first == "before" { next(stream).await.data["ref"].take() } else { first }

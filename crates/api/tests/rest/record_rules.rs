@@ -96,7 +96,7 @@ async fn record_rules_apply_to_related_records(_admin: Server, north: Server) {
     assert_eq!(found["rows"][1]["other"]["id"], "n1");
     assert_eq!(found["rows"][1]["other"]["secret"], Value::Null);
     assert_eq!(ids(&gateway(&north, "find", json!({ "query": "hasEdge(other, n1)" })).await.expect(200)), ["n2"]);
-    // `otherId` is a visible field, so its value can be queried even if the record with that id is hidden.
+    // `otherId` is a visible field, so a query can compare it even if the record with the id `s1` is hidden.
     for query in ["hasEdge(other, s1)", "otherId:s1"] {
         assert_eq!(ids(&gateway(&north, "find", json!({ "query": query })).await.expect(200)), ["n1"]);
     }

@@ -84,7 +84,7 @@ async fn record_can_be_created_updated_and_deleted_with_its_version(server: Serv
         json!({ "orgRefName": "default", "tenantId": "default", "ownerId": "admin", "dataSegment": 0 })
     );
     assert_eq!(first["auditInfo"]["createdBy"], "admin");
-    // A record can be saved exactly as it was returned. Its version then detects conflicting writes.
+    // A record can be saved exactly as it was returned. The version in the record then detects conflicting writes.
     let mut again = first.clone();
     again["status"] = json!("paid");
     let second = server.save("com.example.Order", again.clone()).await;

@@ -153,7 +153,7 @@ async fn can_fork_is_true_exactly_for_entries_that_the_fork_route_accepts(server
         if entry["canFork"] == true {
             assert!(entry.get("whyNot").is_none(), "{entry}");
             let forked = forked.expect(202);
-            // The shared entries of the fork have the same fork states as those of the original.
+            // The entries that the fork shares with the original run have the same fork states in both runs.
             let shared = entry["n"].as_u64().unwrap() as usize;
             let of_fork = journal(&server, run_id(&forked), 100).await;
             for (one, other) in entries.iter().zip(&of_fork).take(shared) {
@@ -231,7 +231,7 @@ async fn state_after_an_entry_has_messages_tools_budget_and_open_calls(server: S
         (&writing["openCalls"][0]["state"], &writing["openCalls"][0]["callId"]),
         (&json!("running"), &intent["callId"])
     );
-    // Messages are returned in pages, latest messages first.
+    // Messages are returned in pages. The first page contains the latest messages.
     let all = last["messages"].as_array().unwrap();
     let tail = server.get(&format!("runs/{run}/state?limit=2")).await.expect(200);
     assert_eq!(tail["messages"].as_array().unwrap(), &all[all.len() - 2..]);
@@ -257,8 +257,8 @@ async fn tree_contains_child_runs_with_total_cost_and_tokens(server: Server) {
         assert_eq!(child["totalTokens"], child["tokensUsed"]);
         assert_eq!(child["correlationId"], root["correlationId"]);
     }
-    // The tokens of the parent run include the tokens of its child runs. The tree does not add the latter a second
-    // time.
+    // The tokens of the parent run include the tokens of its child runs. The tree does not add the tokens of child runs
+    // a second time.
     assert_eq!(root["totalTokens"], response["tokensUsed"], "{tree}");
     let child = children[0]["id"].as_str().unwrap();
     let subtree = server.get(&format!("runs/{child}/tree")).await.expect(200);

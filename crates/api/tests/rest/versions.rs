@@ -7,7 +7,7 @@ use crate::harness::Server;
 crate::on_both_databases!(
     patch_of_a_version_that_does_not_exist_is_rejected,
     saving_an_agent_warns_of_deprecated_and_blocked_tools,
-    reference_may_name_a_version_or_a_requirement
+    reference_may_contain_a_version_or_a_requirement
 );
 crate::on_sqlite!(
     tools_of_an_agent_show_their_life_cycle_status,
@@ -94,7 +94,7 @@ async fn tools_of_an_agent_show_their_life_cycle_status(server: Server) {
     assert_eq!(statuses, [&json!("active"), &json!("deprecated")]);
 }
 
-async fn reference_may_name_a_version_or_a_requirement(server: Server) {
+async fn reference_may_contain_a_version_or_a_requirement(server: Server) {
     define_versions(&server).await;
     for (reference, version) in [("ver", "2.0.0"), ("ver@1.0.0", "1.0.0"), ("ver@^1", "1.0.0"), ("ver@>=1", "2.0.0")] {
         assert_eq!(server.get(&format!("agents/{reference}")).await.expect(200)["version"], version, "{reference}");

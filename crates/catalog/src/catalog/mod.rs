@@ -177,12 +177,12 @@ impl Catalog {
         }
     }
 
-    /// Returns an agent that was compiled since the last change.
+    /// Returns an agent from the cache, if it was compiled since the last change of a definition.
     pub(crate) fn cached_agent(&self, realm: &RealmScope, key: &str) -> Option<Arc<CompiledAgent>> {
         self.0.cache.load().agents.get(&(realm.realm, key.to_owned()))
     }
 
-    /// Caches a compiled agent until the next change.
+    /// Caches a compiled agent until a definition changes.
     pub(crate) fn cache_agent(&self, realm: &RealmScope, key: String, agent: CompiledAgent) -> Arc<CompiledAgent> {
         let agent = Arc::new(agent);
         self.0.cache.load().agents.insert((realm.realm, key), Arc::clone(&agent));
@@ -251,13 +251,13 @@ impl Catalog {
         Ok(self.0.store.tenancy().principal(realm.org, &name).await?.is_some())
     }
 
-    /// Returns an agent's toolset if it was resolved since the last change.
+    /// Returns an agent's toolset, if it was resolved since the last change of a definition.
     pub fn cached_toolset(&self, key: &ToolsetKey) -> Option<Arc<Toolset>> {
         self.0.cache.load().toolsets.get(key)
     }
 
-    /// Resolves an agent's toolset and caches it until the next change. If a definition changes during the resolution,
-    /// the result is inserted into the old cache, which is no longer used.
+    /// Resolves an agent's toolset and caches it until a definition changes. If a definition changes during the
+    /// resolution, the result is inserted into the old cache, which is no longer used.
     pub async fn resolve_toolset<F>(&self, key: ToolsetKey, resolve: F) -> Result<Arc<Toolset>, Unavailable>
     where
         F: Future<Output = Result<Toolset, Unavailable>>,
@@ -268,8 +268,8 @@ impl Catalog {
         Ok(toolset)
     }
 
-    /// Returns the graph of the definitions that a viewer may read. It is built on first use and cached until the next
-    /// change.
+    /// Returns the graph of the definitions that a viewer may read. It is built on first use and cached until a
+    /// definition changes.
     pub async fn graph<E, F>(&self, viewer: Viewer, build: F) -> Result<Arc<Graph<'static>>, E>
     where
         F: Future<Output = Result<Graph<'static>, E>>,

@@ -14,7 +14,7 @@ use crate::toolset::selects;
 /// The number of agents per page when the agents that use a tool are searched.
 const PAGE_SIZE: u32 = 1000;
 
-/// The maximum number of agent names in the error about a tool that is in use.
+/// The maximum number of agent names in the error for a tool that is in use.
 const MAX_NAMED_AGENTS: usize = 10;
 
 /// How definitions are applied.
@@ -22,7 +22,7 @@ const MAX_NAMED_AGENTS: usize = 10;
 pub struct ApplyOptions {
     /// Whether the definitions are only checked and compared, and not written.
     pub dry_run: bool,
-    /// Whether a tool that other agents use may be changed.
+    /// Whether tools may be changed even if agents outside of the text use them.
     pub overwrite: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct InvalidElement {
     pub message: String,
 }
 
-/// A tool that a text would change although other agents use it.
+/// A tool that a text would change although agents outside of the text use it.
 #[derive(Debug)]
 pub struct ToolInUse {
     /// The name of the tool.
@@ -113,7 +113,7 @@ struct Plan<'a> {
 }
 
 impl Registry {
-    /// Writes the definitions that differ from the stored ones. Their source becomes gram.
+    /// Writes the definitions that differ from the stored ones. The source of a written definition becomes gram.
     pub async fn apply(
         &self,
         session: &Session,

@@ -51,12 +51,12 @@ impl Registry {
     }
 
     /// Checks that the session may write a tool with this category and name. An import checks this before it contacts
-    /// another server. It does not know the names of the tools yet, so it passes the name of the provider.
+    /// the other server. At this time, it does not know the names of the tools, so it passes the name of the provider.
     pub fn may_import_tools(&self, session: &Session, category: Option<&str>, name: &str) -> Result<(), Denied> {
         self.access.require(session, Action::Write, Resource::Tool { category, name })
     }
 
-    /// Checks that the session may write types. An import checks this before it contacts another server.
+    /// Checks that the session may write types. An import checks this before it contacts the other server.
     pub fn may_import_types(&self, session: &Session) -> Result<(), Denied> {
         self.access.require(session, Action::Write, Resource::Type { name: "import" })
     }
@@ -96,7 +96,7 @@ impl Registry {
         Ok(warnings)
     }
 
-    /// Checks that the session may use a secret in a definition. This needs the permission to write the secret.
+    /// Checks that the session may refer to a secret in a definition. This requires the permission to write the secret.
     pub fn may_use_secret(&self, session: &Session, name: &str) -> Result<(), RegistryError> {
         Ok(self.access.require(session, Action::Write, Resource::Secret { name, owner: None })?)
     }

@@ -127,8 +127,8 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
         async { Ok(Vec::new()) }
     }
 
-    /// Returns a warning for the person who deletes the definition. The warning contains the names of the definitions
-    /// that use it, as far as the session may read them.
+    /// Returns a warning for the person who deletes the definition. The warning names the definitions that use it, if
+    /// the session may read them.
     fn users(
         _document: &Document<Self>,
         _registry: &Registry,
@@ -211,7 +211,7 @@ impl Definition for ToolDefinition {
     }
 
     fn discard_echoed_defaults(&mut self, current: &Self) {
-        // If the default were stored, a tool whose method changes from GET to POST would still count as a read.
+        // If the derived value were stored, a tool whose method changes from GET to POST would still count as a read.
         let effects = current.effects();
         if current.side_effects.is_none() && self.side_effects == Some(effects) {
             self.side_effects = None;

@@ -8,14 +8,14 @@ use crate::Unavailable;
 
 /// Keeps indexes and generated tools consistent with entity types, and checks external tables.
 pub trait TypeHooks: Send + Sync {
-    /// Updates the indexes and tools of a saved type. Returns warnings for its author.
+    /// Updates the indexes and the generated tools of a saved type. Returns warnings for its author.
     fn after_save<'a>(
         &'a self,
         realm: &'a RealmScope,
         document: &'a Document<TypeDefinition>,
     ) -> BoxFuture<'a, Result<Vec<String>, Unavailable>>;
 
-    /// Removes the indexes and tools of a deleted type.
+    /// Removes the indexes and the generated tools of a deleted type.
     fn after_delete<'a>(
         &'a self,
         realm: &'a RealmScope,

@@ -97,7 +97,7 @@ impl Registry {
         &self.catalog
     }
 
-    /// Returns the models that the realm of the session has prices for, and the default model, sorted by name.
+    /// Returns the models for which the realm of the session has prices, and the default model, sorted by name.
     pub fn known_models(&self, session: &Session) -> Result<Vec<ModelInfo>, Denied> {
         self.may_enter(session)?;
         Ok(self.models.known_models(&session.realm))
@@ -176,8 +176,8 @@ impl Registry {
         self.write(session, &current, expected, definition, origin).await
     }
 
-    /// Applies a JSON merge patch (RFC 7396) to the version that the field `version` of the patch names. That version
-    /// must exist. Without a `version`, the patch is applied to the current version.
+    /// Applies a JSON merge patch (RFC 7396) to the version in the field `version` of the patch. This version must
+    /// exist. Without the field, the patch is applied to the current version.
     pub async fn merge<T: Definition>(
         &self,
         session: &Session,
@@ -368,8 +368,8 @@ impl Registry {
         origin: WriteOrigin,
     ) -> Result<SavedDefinition<T>, RegistryError> {
         definition.infer_omitted_fields(&self.catalog);
-        // The session needs the permission for the old and the new definition. Otherwise it could move a tool that it
-        // may not write into a category that it may write, and so change the tool.
+        // The session needs the permission for the old and for the new definition. Otherwise it could change a tool
+        // that it may not write, by moving the tool into a category that it may write.
         self.access.require(session, Action::Write, current.body.resource())?;
         self.may_write(session, &definition)?;
         let warnings = self.check(&session.realm, &definition).await?;

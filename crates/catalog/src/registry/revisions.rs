@@ -47,7 +47,7 @@ impl Registry {
         };
         let found = found.filter(|document| document.meta.revision == number).ok_or_else(missing)?;
         let document = self.decode::<T>(found)?;
-        // An earlier revision may belong to another category, for which the session has no permission.
+        // An earlier revision may have another category, for which the session has no permission.
         self.may_read(session, &document.body)?;
         Ok(document)
     }

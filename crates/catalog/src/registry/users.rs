@@ -1,5 +1,5 @@
-//! Finds the definitions that use a definition. The person who deletes a definition gets a warning with the names of
-//! the definitions that use it.
+//! Finds the definitions that use a given definition. The person who deletes the given definition gets a warning that
+//! names them.
 
 use toolwright_types::{
     AgentDefinition, Document, ToolDefinition, ToolProviderConfig, TypeDefinition, referenced_types,
@@ -14,7 +14,7 @@ use crate::toolset::selects;
 const MAX_NAMES: usize = 20;
 
 impl Registry {
-    /// Returns a warning with the agents that select a tool by name, id, category or tag.
+    /// Returns a warning that names the agents that select a tool by name, id, category or tag.
     pub(super) async fn agents_of_tool(
         &self,
         session: &Session,
@@ -26,7 +26,7 @@ impl Registry {
         Ok(warning(&agents.await?, "agent", "tool"))
     }
 
-    /// Returns a warning with the tools of a provider.
+    /// Returns a warning that names the tools of a provider.
     pub(super) async fn tools_of_provider(
         &self,
         session: &Session,
@@ -39,8 +39,8 @@ impl Registry {
         Ok(warning(&tools.await?, "tool", "provider"))
     }
 
-    /// Returns a warning with the tools whose parameters have the schema of an entity type. Generated tools are deleted
-    /// with their type.
+    /// Returns a warning that names the tools whose parameters have the schema of an entity type. Generated tools are
+    /// not named, because they are deleted with their type.
     pub(super) async fn tools_of_type(
         &self,
         session: &Session,

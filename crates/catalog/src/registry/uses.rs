@@ -29,12 +29,12 @@ pub struct Uses {
     pub truncated: bool,
 }
 
-/// A definition that uses another one.
+/// A definition that uses the tool or provider.
 #[derive(Debug)]
 pub struct Use {
     /// The name of the definition.
     pub ref_name: RefName,
-    /// How the definition uses the other one, such as `name` or `fallback`.
+    /// How the definition uses the tool or provider, such as `name` or `fallback`.
     pub by: Vec<&'static str>,
 }
 
@@ -104,8 +104,8 @@ impl Registry {
         Ok(uses)
     }
 
-    /// Returns the definitions of a kind that use a tool or a provider. `how` returns the ways in which a definition
-    /// uses it.
+    /// Returns the definitions of kind `T` that use a tool or a provider. `how` returns in which ways a definition uses
+    /// it.
     async fn users_of<T: Definition>(
         &self,
         session: &Session,
@@ -128,7 +128,7 @@ pub(super) fn refers_to<'a>(id: &'a str, tool: &'a ToolDefinition) -> impl Fn(&V
     move |reference| reference.name.eq_ignore_ascii_case(name) || (!id.is_empty() && reference.name == id)
 }
 
-/// Returns the other tools that a tool refers to, each with the way in which the tool uses it.
+/// Returns the other tools that a tool refers to, each with the kind of reference, such as `fallback`.
 pub(crate) fn referenced_tools(tool: &ToolDefinition) -> impl Iterator<Item = (&'static str, &str)> {
     let fallbacks = tool.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
     let fallbacks = fallbacks.map(|name| ("fallback", name));

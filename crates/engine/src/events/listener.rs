@@ -31,9 +31,10 @@ pub struct EventListener {
     kinds: Vec<EventKind>,
     tail: Arc<Tail>,
     messages: broadcast::Receiver<Message>,
-    /// The position of the last event that was read, whether or not it was returned.
+    /// The position of the last event that was read, even if it was not returned to the client.
     last: EventPosition,
-    /// Events up to this position are read from the store. Later events come from the tail.
+    /// Events up to this position are read from the store. Later events come from the tail, which broadcasts new
+    /// events.
     live_after: EventPosition,
     queue: VecDeque<StreamItem>,
 }
@@ -46,7 +47,7 @@ impl EventListener {
         (tail, messages, live_after): Subscription,
         (bounds, after): (EventBounds, Option<EventPosition>),
     ) -> Self {
-        // A position after the newest event comes from another database, for example from the time before a backup was
+        // A position after the newest event comes from another database, such as this database before a backup was
         // restored.
         let known = |after: &EventPosition| (bounds.deleted..=bounds.newest.max(live_after)).contains(after);
         let (last, first) = match after {
@@ -87,7 +88,7 @@ impl EventListener {
         }
     }
 
-    /// Reads a page of events that the tail has broadcast before this listener subscribed.
+    /// Reads a page of missed events from the store. Later events come from the tail.
     async fn read_missed(&mut self) -> Option<()> {
         let page = match self.inner.store.events(&self.session.realm).read_after(self.last, PAGE_SIZE).await {
             Ok(page) => page,
@@ -107,14 +108,14 @@ impl EventListener {
         Some(())
     }
 
-    /// Continues with the next event of the tail. Sends a reset to the client, because it has missed events.
+    /// Tells the client that it has missed events, and continues with the next event of the tail.
     fn reset(&mut self) {
         let (_, messages, position) = self.tail.subscribe();
         (self.messages, self.last, self.live_after) = (messages, position, position);
         self.queue.push_back(StreamItem::Reset(position));
     }
 
-    /// Whether the client selected the kind of the event and may read its object.
+    /// Whether the client selected this kind of event and may read the run or definition that has changed.
     fn selects(&self, event: &Event) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&event.kind))
             && self

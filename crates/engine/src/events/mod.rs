@@ -24,9 +24,9 @@ use tail::Tail;
 
 /// How often old events are deleted.
 const DELETE_EVERY: Duration = Duration::from_secs(600);
-/// How long an event is kept.
+/// How long events are kept.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// The number of events that are kept in each realm.
+/// The maximum number of events that are kept in each realm.
 const MAX_KEPT: u32 = 10_000;
 
 /// Gives access to the event streams of all realms. Cheap to clone.
@@ -86,7 +86,8 @@ impl Events {
         Ok(EventListener::new(Arc::clone(&self.0), session, kinds, (tail, receiver, position), (bounds, after)))
     }
 
-    /// Deletes old events in every realm: keeps at most `keep` events, and no event before the time `before`.
+    /// Deletes old events in every realm: all events before the time `before`, and the oldest events if there are more
+    /// than `keep`.
     pub async fn delete_old(&self, identity: &Identity, before: Timestamp, keep: u32) -> Result<u64, Unavailable> {
         let mut deleted = 0;
         for realm in identity.all_realms().await? {

@@ -9,32 +9,34 @@ use toolwright_types::RealmScope;
 
 use super::{Inner, SharedEvent};
 
-/// How often the store is read while this server changes nothing. This interval is for the changes of other servers.
+/// How often the store is read if this server writes no events. Other servers may have written some.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The pause before the next query if events are delayed by an active transaction.
+/// The pause before the next query if an active transaction delays events.
 const DELAYED_INTERVAL: Duration = Duration::from_millis(20);
-/// The pause between a change and the query. It limits the number of queries while many changes are written.
+/// The pause between a change and the query for new events. It limits the number of queries while many changes are
+/// written.
 const COALESCE: Duration = Duration::from_millis(10);
-/// The number of events that one query reads.
+/// The maximum number of events that one query reads.
 pub(super) const PAGE_SIZE: u32 = 500;
-/// The number of events that a listener can be behind. A listener that is further behind gets a reset.
+/// The maximum number of events that a listener may be behind. A listener that is further behind gets a reset.
 const CAPACITY: usize = 1024;
 
 /// A message to all listeners of a realm.
 #[derive(Clone)]
 pub(super) enum Message {
     Event(Arc<SharedEvent>),
-    /// Events before this position were lost.
+    /// Events up to this position were deleted before the tail could read them.
     Reset(EventPosition),
 }
 
-/// A tail, a receiver of its messages, and the position of the last message before the subscription.
+/// The result of a subscription: the tail, a receiver of its messages, and the position of the last message that was
+/// sent before the subscription.
 pub(super) type Subscription = (Arc<Tail>, broadcast::Receiver<Message>, EventPosition);
 
 pub(super) struct Tail {
     messages: broadcast::Sender<Message>,
-    /// The position of the last message. Messages are sent under this lock, so that a subscriber knows the position
-    /// before its first message.
+    /// The position of the last message. Messages are sent while this lock is held, so that each subscriber knows the
+    /// position before its first message.
     position: Mutex<EventPosition>,
 }
 

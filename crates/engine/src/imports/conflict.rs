@@ -3,19 +3,19 @@
 use toolwright_tools::drift;
 use toolwright_types::{DefinitionSource, Document, SchemaDifference, ToolDefinition, ToolProviderConfig};
 
-/// The action for one imported definition.
+/// What an import does with one definition.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ImportAction {
-    /// Write the definition.
+    /// The definition is written.
     Write,
-    /// An equal definition exists.
+    /// An equal definition exists, so nothing is written.
     Unchanged,
-    /// Do not change the existing definition, for this reason.
+    /// The definition is not written, for this reason.
     Skip(String),
 }
 
-/// Decides what to do with an imported tool. An existing tool is replaced if `update` is set and the tool was imported
-/// from the same kind of source for the same provider. A new tool must not replace a built-in tool.
+/// Decides what an import does with a tool. An existing tool is replaced if `update` is set and the existing tool was
+/// imported from the same kind of source for the same provider. A new tool must not replace a built-in tool.
 pub(super) fn resolve(
     current: Option<&Document<ToolDefinition>>,
     proposed: &ToolDefinition,
@@ -61,7 +61,7 @@ pub(super) fn provider_warning(
     })
 }
 
-/// Returns the differences between the input and output schemas of two versions of a tool.
+/// Returns the differences between two versions of a tool in their input and output schemas.
 pub(super) fn differences(old: &ToolDefinition, new: &ToolDefinition) -> Vec<SchemaDifference> {
     let mut all = drift::compare_schemas("input", &old.effective_input_schema(), &new.effective_input_schema());
     all.extend(drift::compare_schemas("output", &old.effective_output_schema(), &new.effective_output_schema()));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn update_replaces_tools_imported_from_the_same_source_and_skips_other_tools() {
+    fn import_with_update_replaces_tools_from_the_same_source_and_skips_other_tools() {
         let stored = |source: DefinitionSource, body: ToolDefinition| {
             let mut document = Document::unsaved(body.ref_name.clone(), body);
             document.meta.source = source;

@@ -12,7 +12,7 @@ use toolwright_catalog::registry::RegistryError;
 
 /// The timeout of a reflection call.
 const REFLECTION_TIMEOUT_MS: u64 = 60_000;
-/// The maximum size of the descriptor set of a server, in bytes of base64 text.
+/// The maximum size of a descriptor set that is fetched from a server, in bytes of base64 text.
 const MAX_DESCRIPTOR_SET_BYTES: u64 = 24 << 20;
 
 /// A request to import gRPC methods as tools.
@@ -30,7 +30,7 @@ pub struct GrpcImport {
     pub services: Vec<String>,
     /// The prefix of tool names. `None` means the provider's name. An empty text means no prefix.
     pub prefix: Option<String>,
-    /// Whether previously imported tools are replaced.
+    /// Whether tools of an earlier import are replaced.
     pub update: bool,
     /// Whether the import only reports what it would do.
     pub dry_run: bool,
@@ -71,8 +71,8 @@ impl Imports {
             }
         };
         if existing.is_none() {
-            // The permission is checked before the first request, because the import request itself can permit private
-            // networks.
+            // The permission is checked before any network request is sent, because the import itself can permit
+            // private networks.
             self.registry.may_replace(session, None, &provider).map_err(RegistryError::from)?;
         }
         let compiled = compile_provider(existing.as_ref(), &provider)?;
@@ -112,7 +112,7 @@ impl Imports {
         })
     }
 
-    /// Fetches the descriptor set of a server by reflection, with a call to a tool that is not stored.
+    /// Fetches the descriptor set of a gRPC server by reflection: calls a tool that is not stored.
     async fn reflect(&self, session: &Session, provider: &ToolProviderConfig) -> Result<String, ImportError> {
         let mut tool = ToolDefinition::new(provider.ref_name.clone(), ToolType::Grpc);
         tool.provider_ref = Some(provider.ref_name.to_string());

@@ -54,15 +54,15 @@ pub struct ImportReport {
     pub provider: ToolProviderConfig,
     /// Whether the import created the provider.
     pub provider_created: bool,
-    /// New tools.
+    /// The tools that were added.
     pub imported: Vec<RefName>,
-    /// Replaced tools.
+    /// The tools that were replaced.
     pub updated: Vec<RefName>,
-    /// Existing tools that are equal to the imported tools.
+    /// The existing tools that are equal to the imported tools.
     pub unchanged: Vec<RefName>,
-    /// Operations that were not imported, with the reason.
+    /// The operations that were not imported, with the reason.
     pub skipped: Vec<SkippedOperation>,
-    /// Warnings for the user who imports.
+    /// Warnings for the user who started the import.
     pub warnings: Vec<String>,
 }
 
@@ -81,35 +81,35 @@ pub enum ImportError {
     /// Server reflection failed.
     #[error("the services of the server could not be listed: {}", .0.message)]
     Server(Box<ToolError>),
-    /// The service does not exist.
+    /// The requested service does not exist on the gRPC server.
     #[error("service `{service}` does not exist; use one of {}", .known.join(", "))]
     UnknownService {
         /// The requested service.
         service: String,
-        /// The services of the server.
+        /// The services that exist.
         known: Vec<String>,
     },
     /// No method can be imported as a tool.
     #[error("no method can be imported as a tool: {}", no_methods_reason(.skipped))]
     NoMethods {
-        /// Whether the methods come from a descriptor set and not from server reflection.
+        /// Whether the methods come from a descriptor set. Otherwise they come from server reflection.
         from_descriptor_set: bool,
         /// The methods that cannot be imported, with the reason.
         skipped: Vec<SkippedOperation>,
     },
-    /// The existing provider has another type.
+    /// The existing provider is not a gRPC provider.
     #[error("provider `{0}` must have the type GRPC")]
     NotGrpc(RefName),
-    /// The existing provider has another descriptor set.
+    /// The existing provider has another descriptor set than the import.
     #[error("provider `{0}` exists with another `descriptorSet`; change it in the provider, and import without one")]
     DescriptorSetConflict(RefName),
-    /// The provider does not exist, and the import has no base URL to create it.
+    /// The provider does not exist, and the import has no base URL with which to create it.
     #[error("provider `{0}` does not exist; set `baseUrl` to create it")]
     UnknownProvider(RefName),
     /// No provider name can be derived from the title of the API.
     #[error("the title of the API cannot be used as the name of a provider; set `providerRef`")]
     NoProviderName,
-    /// The database is misconfigured. The text contains the cause and the remedy.
+    /// The database cannot be used as it is configured. The text contains the cause and the remedy.
     #[error("the database cannot be imported: {0}")]
     Database(String),
     /// The import contains too many types.

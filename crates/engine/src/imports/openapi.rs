@@ -19,11 +19,12 @@ pub struct OpenApiImport {
     pub provider: Option<RefName>,
     /// The prefix of tool names. `None` means the provider's name. An empty text means no prefix.
     pub prefix: Option<String>,
-    /// The base URL of the API. `None` means the base URL of the existing provider, otherwise that of the document.
+    /// The base URL of the API. Default: the base URL of the existing provider, or of the document if there is no
+    /// provider.
     pub base_url: Option<String>,
     /// The operations to import.
     pub filter: OperationFilter,
-    /// Whether previously imported tools are replaced.
+    /// Whether tools of an earlier import are replaced.
     pub update: bool,
     /// Whether the import only reports what it would do.
     pub dry_run: bool,

@@ -10,14 +10,14 @@ use toolwright_types::{RealmId, RealmScope, RefName, ReferenceSource};
 
 use super::{MAX_ITEMS, lookup};
 
-/// How long items are cached. Items that another server fetched are visible after at most this time.
+/// How long items are cached. New items that another server has fetched are visible after this time at the latest.
 const CACHE_TTL: Duration = Duration::from_secs(10);
 /// The maximum number of items in the cache.
 const MAX_CACHED_ITEMS: u64 = 200_000;
 
 type Key = (RealmId, String, String);
 
-/// Caches items by realm, provider and data type. Cheap to clone.
+/// Caches reference items by realm, provider and data type. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ReferenceCache {
     store: Store,
@@ -32,7 +32,7 @@ impl ReferenceCache {
         Self { store, cache }
     }
 
-    /// Removes a data type from the cache. Must be called after the items of the data type were fetched.
+    /// Removes the items of a data type from the cache. Must be called after the items were fetched again.
     pub(crate) fn invalidate(&self, realm: &RealmScope, set: ReferenceSet<'_>) {
         self.cache.invalidate(&key(realm, set));
     }

@@ -15,7 +15,7 @@ const MAX_ID_BYTES: usize = 256;
 const MAX_NAME_BYTES: usize = 512;
 const MAX_METADATA_BYTES: usize = 2048;
 
-/// The valid items of an output, and the errors of the invalid items.
+/// The valid items of an output, and the errors for the invalid items.
 #[derive(Debug, Default)]
 pub(super) struct Extraction {
     pub items: Vec<NewReferenceItem>,
@@ -24,7 +24,7 @@ pub(super) struct Extraction {
     pub errors: Vec<String>,
 }
 
-/// Extracts the items of an output. Returns an error if the output has items and all of them are invalid.
+/// Extracts the items of an output. Invalid items are skipped. If all items are invalid, returns an error.
 pub(super) fn items(output: &Value, source: &ReferenceSource) -> Result<Extraction, String> {
     let candidates = candidates(output, source)?;
     let mut extraction = Extraction { found: candidates.len(), ..Extraction::default() };

@@ -7,21 +7,21 @@ use toolwright_types::ReferenceSource;
 
 /// The maximum number of candidates that an ambiguous match lists.
 const MAX_CANDIDATES: usize = 5;
-/// The maximum number of similar names that are listed for an unknown name.
+/// The maximum number of similar names that are suggested for an unknown name.
 const MAX_CLOSEST: usize = 3;
-/// The lowest similarity of a listed name, from 0 to 1.
+/// The lowest similarity of a suggested name, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.6;
 
 /// Finds the item that `text` refers to. A text that equals the id of an item or looks like an id is used as an id.
 /// Otherwise three rules are tried in order, without regard to case: the text equals a name; the text is the beginning
-/// of a name, if `fuzzyMatch` is set; the text equals a lookup field. The first rule that matches an item decides. If
-/// it matches several items, the text is ambiguous.
+/// of a name, if `fuzzyMatch` is set; the text equals a lookup field. The first rule that matches at least one item
+/// decides. If this rule matches several items, the text is ambiguous.
 pub(super) fn find_match(items: &[ReferenceItem], source: &ReferenceSource, text: &str) -> ReferenceMatch {
     let name = text.trim();
     if items.iter().any(|item| item.external_id == name) || looks_like_id(name) {
         return ReferenceMatch::AlreadyId;
     }
-    // Users write names as `@ada` or `#general`, so the first character is removed.
+    // Users write names as `@ada` or `#general`, so a leading `@` or `#` is removed.
     let name = name.strip_prefix(['@', '#']).unwrap_or(name).to_lowercase();
     if name.is_empty() {
         return ReferenceMatch::NotFound(Vec::new());
@@ -51,7 +51,7 @@ pub(super) fn find_match(items: &[ReferenceItem], source: &ReferenceSource, text
     ReferenceMatch::NotFound(closest(items, &name))
 }
 
-/// Returns the names that are most similar to a lower-case name, the most similar first.
+/// Returns the names that are most similar to `name`, which is in lower case. The most similar name comes first.
 fn closest(items: &[ReferenceItem], name: &str) -> Vec<String> {
     let mut names: Vec<(f64, &str)> = items
         .iter()

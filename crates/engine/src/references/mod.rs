@@ -1,7 +1,7 @@
 //! Fetches and lists reference data: the names and ids that providers publish.
 //!
-//! A provider names the tools that list its items. The store keeps the items. Calls use them to replace names in inputs
-//! by ids, and prompts of agents can list them.
+//! A provider names the tools that list its items, and the store keeps the items. With these items, calls replace names
+//! in inputs by ids, and prompts of agents can list the names.
 
 mod cache;
 mod extract;
@@ -26,7 +26,8 @@ use toolwright_runs::DirectOutcome;
 
 /// The maximum number of items of a data type.
 pub(crate) const MAX_ITEMS: usize = 10_000;
-/// How long to wait after a failed fetch before the next attempt. If the TTL of the items is shorter, the TTL is used.
+/// How long to wait after a failed fetch before the next attempt. If the TTL of the items is shorter, the wait is as
+/// long as the TTL.
 const RETRY_DELAY: Duration = Duration::from_secs(300);
 
 /// Fetches and lists reference data. Cheap to clone.
@@ -80,8 +81,8 @@ impl ReferenceData {
         Self { store, registry, calls, cache, clock }
     }
 
-    /// Fetches the items of one data type of a provider; `None` fetches all data types. If a data type cannot be
-    /// fetched, its report has the error, and its previous items are kept.
+    /// Fetches the items of one data type of a provider, or of all data types if `data_type` is `None`. If a data type
+    /// cannot be fetched, the report for this data type has the error, and the previous items are kept.
     pub async fn sync(
         &self,
         session: &Session,

@@ -25,7 +25,7 @@ impl ReferenceData {
 
     async fn refresh_every(self, interval: Duration, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
-            // The future is dropped at shutdown. If it has started a call, the shutdown of the runs ends that call.
+            // At shutdown, this future is dropped. If it has started a call, the shutdown of the runs ends the call.
             if let Some(Err(error)) = stop.run_until_cancelled(self.refresh()).await {
                 tracing::warn!(%error, "could not refresh reference data");
             }
@@ -33,14 +33,14 @@ impl ReferenceData {
     }
 
     /// Fetches the data types that are due. Data types that another server has claimed are skipped. Data types that no
-    /// longer exist are removed from the schedule.
+    /// longer exist are not scheduled again.
     pub(crate) async fn refresh(&self) -> Result<(), RegistryError> {
         for due in self.store.due_references(BATCH_SIZE).await? {
             let Some((session, provider)) = self.provider_of(&due).await? else {
                 self.store.claim_reference(&due, None).await?;
                 continue;
             };
-            // The claim lasts longer than a fetch. If this server crashes, another server fetches the items after the
+            // The claim lasts longer than a fetch. If this server crashes, another server fetches the items when the
             // claim has expired.
             let claimed = self.store.claim_reference(&due, Some(self.clock.now().saturating_add(RETRY_DELAY))).await?;
             if let (true, Some(source)) = (claimed, provider.body.reference_source(&due.data_type)) {
@@ -53,8 +53,8 @@ impl ReferenceData {
         Ok(())
     }
 
-    /// Returns the provider of a data type and a session of the principal that fetched it last. Returns `None` if the
-    /// principal, the realm, the provider or the data type no longer exists.
+    /// Returns the provider of a data type, and a session of the principal that last fetched the data type. Returns
+    /// `None` if the principal, the realm, the provider or the data type no longer exists.
     async fn provider_of(
         &self,
         due: &DueSync,
@@ -87,7 +87,7 @@ mod tests {
 
     const TTL: i64 = 3600;
 
-    /// A clock that advances by one microsecond when it is read, and otherwise only when the test advances it.
+    /// A clock that advances by one microsecond each time it is read, and by more only when the test advances it.
     struct ManualClock(AtomicI64);
 
     impl ManualClock {
@@ -149,14 +149,14 @@ mod tests {
             *self.users.lock().unwrap() = None;
         }
 
-        /// The names of the active items, and the state of the last fetch.
+        /// Returns the names of the active items, and the state of the last fetch.
         async fn stored(&self) -> (Vec<String>, SyncState) {
             let page = self.engine.references.page(&self.session, "crm", Some("users"), None, 100).await.unwrap();
             let active = page.items.into_iter().filter(|item| item.active);
             (active.map(|item| item.name).collect(), page.syncs.into_iter().next().unwrap())
         }
 
-        /// Calls `refresh` until `condition` is true. The refresh loop of the engine may fetch the items first.
+        /// Calls `refresh` until `condition` is true. The refresh loop of the engine may also fetch the items first.
         async fn refresh_until(&self, condition: impl Fn(&[String], &SyncState) -> bool) -> (Vec<String>, SyncState) {
             loop {
                 self.engine.references.refresh().await.unwrap();

@@ -1,4 +1,5 @@
-//! Evaluates the macros `all`, `exists`, `exists_one`, `filter` and `map` over the items of a list or the keys of a map.
+//! Evaluates the macros `all`, `exists`, `exists_one`, `filter` and `map` over the items of a list or the keys of a
+//! map.
 
 use std::borrow::Cow;
 

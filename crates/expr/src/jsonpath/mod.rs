@@ -107,7 +107,7 @@ fn subtract_size(value: &Value, remaining: &mut usize) -> bool {
     }
 }
 
-/// A step of a query: `.a`, `[0, 'a']`, or `..a` for all descendants.
+/// A segment of a query: `.a`, `[0, 'a']`, or `..a` for all descendants.
 #[derive(Debug, Clone)]
 struct Segment {
     descends: bool,

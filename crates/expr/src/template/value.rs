@@ -8,7 +8,7 @@ use crate::eval::EvalContext;
 use crate::limits::EvalLimits;
 use crate::{EvalError, Evaluation, Expression, ParseError, Position, Scope};
 
-/// The maximum depth of an object template.
+/// The maximum nesting depth of a template.
 const MAX_DEPTH: usize = 128;
 
 /// A JSON value in which every string, including keys, is a [`Template`].

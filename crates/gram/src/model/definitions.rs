@@ -22,8 +22,8 @@ impl<'p> DefinitionIndex<'p> {
         definitions
     }
 
-    /// Returns an index that contains the definitions of this index and those of `text`. The definitions of `text` take
-    /// precedence.
+    /// Returns an index with the definitions of this index and of `text`. If both define an identity, the definition in
+    /// `text` is used.
     pub fn with<'q>(&self, text: &'q Pattern) -> DefinitionIndex<'q>
     where
         'p: 'q,

@@ -274,8 +274,8 @@ fn array(node: Node) -> Result<Array, SpannedError> {
     Array::new(items?).ok_or_else(|| unexpected_collection(node))
 }
 
-/// Converts a scalar node. In a type signature, the parser also accepts a map here, but only the items of `fields` may
-/// be maps. The items of `fields` are converted elsewhere, so a map is an error in this function.
+/// Converts a scalar node. In a type signature, the parser accepts a map in place of a scalar, because the items of the
+/// property `fields` may be maps. Another function converts those items, so a map is an error here.
 fn plain_scalar(node: Node) -> Result<Scalar, SpannedError> {
     if node.kind() == NodeKind::Scalar { scalar(node) } else { Err(unexpected_collection(node)) }
 }

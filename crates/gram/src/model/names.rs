@@ -13,7 +13,7 @@ use crate::syntax::{Node, NodeKind, TokenKind, Tree};
 ///
 /// The identity of a bracket or an annotation must be defined only once. The identity of an arrow may be repeated
 /// between the same nodes. The identity of a node may be repeated. A node defines its identity only if no bracket,
-/// annotation or arrow has the same identity.
+/// annotation or arrow defines the same identity.
 pub(crate) fn check_names(tree: &Tree, others: &DefinitionIndex) -> Vec<SpannedError> {
     let mut checker = NameChecker::new(tree.source());
     checker.walk(tree.root(), None);
@@ -49,8 +49,8 @@ impl<'t> NameChecker<'t> {
         Self { lines: LineIndex::new(source), defined, references, contained, errors: Vec::new() }
     }
 
-    /// Visits `node`, which is part of the pattern with the name `container`. Recursion cannot overflow the stack,
-    /// because the depth of the tree is limited.
+    /// Visits `node`, which is inside the pattern `container`. Recursion cannot overflow the stack, because the depth
+    /// of the tree is limited.
     fn walk(&mut self, node: Node, container: Option<&str>) {
         let mut inside = None;
         match node.kind() {
@@ -83,8 +83,9 @@ impl<'t> NameChecker<'t> {
     fn node(&mut self, node: Node, container: Option<&str>) {
         let Some(subject) = node.child(NodeKind::Subject) else { return };
         let Some((name, span)) = identity(subject) else { return };
-        // A node with labels or properties is not a reference, even if a pattern has the same name. A node with only a
-        // name may refer to a pattern that contains the node, which would be a cycle.
+        // A node with labels or properties is not a reference, even if a pattern has the same name. A node that
+        // consists only of a name may refer to a pattern that contains this node. Such a pattern contains itself, which
+        // is an error.
         if subject.span() == span {
             self.contain(container, &name, span);
         }

@@ -1,4 +1,4 @@
-//! Converts property values to and from plain JSON, without the `type` tags of a pattern's JSON form.
+//! Converts property values to and from plain JSON. Unlike the JSON form of patterns, plain JSON has no `type` tags.
 
 use serde_json::Value as Json;
 

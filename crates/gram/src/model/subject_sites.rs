@@ -11,14 +11,15 @@ pub(crate) enum SubjectSite<'t> {
     Delimited(Node<'t>),
     /// A bare name in the element list of a bracket, such as `b` in `[a | b]`. The name is the whole subject.
     Reference(Node<'t>),
-    /// A pattern with annotations, such as `@k(1) (a)`. The annotations form the subject of a pattern that wraps `(a)`.
+    /// A pattern with annotations, such as `@k(1) (a)`. It is a pattern that wraps `(a)`, and the annotations are the
+    /// subject of the wrapping pattern.
     AnnotatedPattern(Node<'t>),
     /// A document with several patterns, or a path with several arrows. The notation cannot express a subject for them.
     Unwritable,
 }
 
-/// Returns the subject sites of all patterns of a valid document. A node between two arrows belongs to two relations,
-/// so its site is listed twice.
+/// Returns the subject sites of all patterns of a valid document. A node between two arrows is an element of two
+/// relations, so its site is listed twice.
 pub(crate) fn subject_sites<'t>(tree: &'t Tree) -> Vec<SubjectSite<'t>> {
     let mut sites = Vec::new();
     let members: Vec<Node> = patterns(tree.root()).collect();

@@ -76,8 +76,8 @@ impl Printer<'_> {
         if !pattern.is_root() {
             return self.pattern(pattern);
         }
-        // A root pattern with one element needs a record. Without the record, the text would be parsed as that element
-        // and not as a root pattern.
+        // A root pattern with one element needs a record. Without the record, the text would be parsed as the element
+        // itself and not as a root pattern.
         if !pattern.subject.properties.is_empty() || pattern.elements.len() == 1 {
             values::record(&mut self.out, &pattern.subject.properties);
             self.out.push('\n');

@@ -51,8 +51,8 @@ fn ends(pattern: &Pattern) -> Option<(&Pattern, &Pattern)> {
     }
 }
 
-/// Returns the path of a walk, or `None` if its relations are not connected. The path may start at either end of the
-/// first relation. The start determines the directions of all arrows.
+/// Returns the path of a walk, or `None` if the relations of the walk are not connected. The path may start at either
+/// node of the first relation. The start node determines the directions of all arrows.
 fn walk(pattern: &Pattern) -> Option<Shape<'_>> {
     let [first, second, ..] = pattern.elements.as_slice() else { return None };
     if !pattern.is_walk() || !pattern.subject.properties.is_empty() {

@@ -119,8 +119,8 @@ fn push(out: &mut String, value: impl std::fmt::Display) {
     let _ = write!(out, "{value}");
 }
 
-/// Returns whether a text should be printed as a fenced string: it is long or has several lines, and a fenced string
-/// can express it.
+/// Returns whether a text should be printed as a fenced string. This is the case if the text is long or has several
+/// lines, and a fenced string can represent it.
 fn needs_fence(text: &str) -> bool {
     let has_lines = text.trim_end_matches('\n').contains('\n');
     let fits = !text.contains("```") && !text.ends_with('`') && !starts_like_a_comment(text);

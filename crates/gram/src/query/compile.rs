@@ -39,7 +39,7 @@ fn compile(tree: &Tree) -> CompileResult<Query> {
     Ok(Query { variables: compiler.variables, required, excluded })
 }
 
-/// Returns the pattern that follows `@@not`.
+/// Returns the pattern that is annotated with `@@not`.
 fn negated(annotated: Node) -> CompileResult<Node> {
     let mut parts = annotated.nodes();
     let mut name = parts.next().into_iter().flat_map(|child| child.tokens()).skip(1);
@@ -50,7 +50,7 @@ fn negated(annotated: Node) -> CompileResult<Node> {
     }
 }
 
-/// Creates an error about the part of the query at `node`.
+/// Creates an error at the position of `node`.
 pub(crate) fn invalid_query(node: Node, message: &str) -> SpannedError {
     SpannedError::new(DiagnosticCode::InvalidQuery, node.span(), message)
 }

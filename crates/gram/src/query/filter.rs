@@ -2,7 +2,7 @@
 
 use crate::model::{Array, Number, Pattern, Range, Scalar, Value};
 
-/// The identity, labels and properties that an item must have.
+/// The identity, labels and properties that an item must have to match.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct PatternFilter {
     pub identity: Option<String>,

@@ -26,15 +26,16 @@ pub struct Graph<'p> {
 /// The index of an item in its graph.
 pub(crate) type ItemId = u32;
 
-/// An edge of an item: the relation, and the item at the relation's other end.
+/// An edge of an item: the relation, and the item at the other end of the relation.
 pub(super) type Edge = (ItemId, ItemId);
 
 /// An index from names to items.
 #[derive(Debug, Default)]
 struct NameIndex<'p> {
-    /// Names outside of tools. A name refers to the same item in all documents.
+    /// Names that occur outside of tools. Such a name refers to the same item in all documents.
     shared: HashMap<Cow<'p, str>, ItemId>,
-    /// Names inside of tools. Each tool has separate parameters, so a name may refer to several items.
+    /// Names that occur inside of tools, such as parameters. Each tool has its own parameters, so a name may refer to
+    /// several items.
     local: HashMap<Cow<'p, str>, Vec<ItemId>>,
 }
 
@@ -123,14 +124,14 @@ impl<'p> Graph<'p> {
         0..to_item_id(self.items.len())
     }
 
-    /// Returns all items whose definition has the label. The list may contain duplicates. It may also contain an item
-    /// whose definition lacks the label, if another occurrence of the item has it. Callers must therefore test the
-    /// labels of each item again.
+    /// Returns all items whose definition has the label. The list may contain an item twice. It may also contain an
+    /// item whose definition lacks the label, if another occurrence of the item has the label. So callers must check
+    /// the labels of each item.
     pub(super) fn with_label(&self, label: &str) -> &[ItemId] {
         self.by_label.get(label).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the items with this name, sorted by id.
+    /// Returns the items with this name, sorted by item id.
     pub(super) fn with_name(&self, name: &str) -> Vec<ItemId> {
         let local = self.names.local.get(name).map_or(&[][..], Vec::as_slice);
         let mut ids: Vec<ItemId> = self.names.shared.get(name).into_iter().chain(local).copied().collect();
@@ -142,7 +143,7 @@ impl<'p> Graph<'p> {
         self.elements.list(id)
     }
 
-    /// Returns the items that contain the item as an element.
+    /// Returns the items that have this item as an element.
     pub(super) fn parents(&self, id: ItemId) -> &[ItemId] {
         self.parents.list(id)
     }
@@ -176,8 +177,8 @@ struct Builder<'p> {
 type LocalNames<'p> = HashMap<&'p str, ItemId>;
 
 impl<'p> Builder<'p> {
-    /// Adds an occurrence and its elements. Recursion cannot overflow the stack, because the nesting of elements is
-    /// limited.
+    /// Adds an occurrence of an item, and the occurrences inside of it. Recursion cannot overflow the stack, because
+    /// the nesting of elements is limited.
     fn add(&mut self, pattern: &'p Pattern, mut local: Option<&mut LocalNames<'p>>) -> ItemId {
         let id = self.item_id(pattern, local.as_deref_mut());
         self.occurrences += 1;
@@ -200,7 +201,7 @@ impl<'p> Builder<'p> {
         id
     }
 
-    /// Returns the item of an occurrence. Adds the item if it is new.
+    /// Returns the item that an occurrence belongs to. Adds the item if it is new.
     fn item_id(&mut self, pattern: &'p Pattern, local: Option<&mut LocalNames<'p>>) -> ItemId {
         let next = to_item_id(self.items.len());
         let name = pattern.identity();
@@ -214,8 +215,8 @@ impl<'p> Builder<'p> {
         };
         match self.items.get_mut(id as usize) {
             Some(known) => {
-                // The item is defined by its first occurrence that has more than a name. An occurrence with elements
-                // takes precedence.
+                // An item is defined by its first occurrence with elements. If no occurrence has elements, the item is
+                // defined by its first occurrence with more than a name.
                 let detail = |pattern: &Pattern| (!pattern.elements.is_empty(), !pattern.is_reference());
                 if detail(pattern) > detail(known.pattern()) {
                     *known = Item::borrowed(pattern, self.occurrences);
@@ -230,8 +231,8 @@ impl<'p> Builder<'p> {
         id
     }
 
-    /// Adds the labels of an occurrence to the index. The index is filled while the graph is built, because a second
-    /// pass over all patterns would take longer than building the graph.
+    /// Adds the labels of an occurrence to the label index. The index is filled while the graph is built, because a
+    /// second pass over all patterns would take longer than building the graph.
     fn index_labels(&mut self, pattern: &'p Pattern, id: ItemId) {
         for label in &pattern.subject.labels {
             self.by_label.entry(Cow::Borrowed(canonical_label(label))).or_default().push(id);

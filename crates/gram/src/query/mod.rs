@@ -24,13 +24,13 @@ pub(crate) use graph::ItemId;
 /// A compiled query, which can be run many times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
-    /// The names of the variables. A match contains only variables with a name.
+    /// The names of all variables; `None` for a variable without a name. A match contains only variables with a name.
     variables: Vec<Option<String>>,
     required: Condition,
     excluded: Vec<Condition>,
 }
 
-/// Filters and links that a match must satisfy together.
+/// Filters and links that a match must satisfy.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Condition {
     /// The variables of the condition, without duplicates.
@@ -39,14 +39,16 @@ struct Condition {
     links: Vec<Link>,
 }
 
-/// A required connection between the items that are bound to the variables. The fields are indexes of variables.
+/// A required connection between the items that are bound to variables. The fields are indexes of variables.
 #[derive(Debug, Clone, PartialEq)]
 enum Link {
     /// `child` is an element of `parent`.
     Contains { parent: usize, child: usize },
-    /// `relation` is a relation from `from` to `to`. If `undirected` is set, the relation may have either direction.
+    /// The item `relation` is a relation from `from` to `to`. If `undirected` is set, it may also be a relation from
+    /// `to` to `from`.
     Related { relation: usize, from: usize, to: usize, undirected: bool },
-    /// `to` can be reached from `from`. If `through` is set, each step must be a relation that matches this filter.
+    /// `to` can be reached from `from` in one or more steps. If `through` is set, each step must be a relation that
+    /// matches this filter.
     Reaches { from: usize, to: usize, through: Option<PatternFilter> },
 }
 
@@ -80,7 +82,7 @@ impl<'g> Match<'g> {
     }
 }
 
-/// The query exceeds the search limit.
+/// The query exceeded the search limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("query exceeds the limit of {limit} search steps; add labels or properties to narrow it")]
 pub struct QueryLimitExceeded {

@@ -10,7 +10,8 @@ use super::{Condition, Link, Match, Query, QueryLimitExceeded};
 /// The maximum cost of a query in search steps. A query with this cost takes about one second.
 const MAX_COST: u64 = 20_000_000;
 
-/// The cost of one match in search steps. Matches are kept in memory; this cost limits their number to 100,000.
+/// The cost of one match in search steps. Matches are kept in memory, and this cost limits the number of matches to
+/// 100,000.
 const COST_PER_MATCH: usize = 200;
 
 pub(super) fn find_matches<'g>(query: &Query, graph: &'g Graph) -> Result<Vec<Match<'g>>, QueryLimitExceeded> {
@@ -51,12 +52,12 @@ fn to_matches<'g>(query: &Query, graph: &'g Graph, named: &[usize], solutions: &
     solutions.iter().map(|solution| Match { names: Arc::clone(&names), found: found(solution) }).collect()
 }
 
-/// A callback for each solution. Returning `false` ends the search.
+/// A callback for each solution. The search ends if the callback returns `false`.
 type OnSolution<'f, 'g, 'p> = dyn FnMut(&mut Search<'g, 'p>) -> Result<bool, QueryLimitExceeded> + 'f;
 
 struct Search<'g, 'p> {
     graph: &'g Graph<'p>,
-    /// The item bound to each variable.
+    /// The item that is bound to each variable; `None` for an unbound variable.
     bound: Vec<Option<ItemId>>,
     /// For each item, the number of the traversal that visited it last. An item is visited at most once per traversal.
     seen: Vec<u32>,
@@ -87,8 +88,8 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(found)
     }
 
-    /// Tries all bindings for the lookup at index `next` and all later lookups. Returns `false` if the callback ended
-    /// the search.
+    /// Tries all items for the variable of the lookup at index `next`, and for the variables of all later lookups.
+    /// Returns `false` if the callback ended the search.
     fn solve(
         &mut self,
         condition: &Condition,
@@ -120,7 +121,8 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(keep_searching)
     }
 
-    /// Returns the items that a link allows for the variable and that match the variable's filters.
+    /// Returns the items that the link at index `link` allows for the variable and that match the filters of the
+    /// variable.
     fn linked_candidates(
         &mut self,
         condition: &Condition,
@@ -152,7 +154,7 @@ impl<'g, 'p> Search<'g, 'p> {
         self.graph.item(id).is_some_and(|item| filters.iter().all(|filter| filter.matches(item.pattern())))
     }
 
-    /// Returns whether the bound items satisfy the links. All variables of the links must be bound.
+    /// Returns whether the bound items satisfy the links at these indexes. All variables of the links must be bound.
     fn links_hold(&mut self, condition: &Condition, links: &[usize]) -> Result<bool, QueryLimitExceeded> {
         for link in links.iter().filter_map(|link| condition.links.get(*link)) {
             let target = match link {
@@ -192,8 +194,8 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(ids)
     }
 
-    /// Returns the items that `variable` can be bound to. `variable` stands for the relation or for the item at one of
-    /// its ends. If both ends are bound, searches from the item with fewer relations.
+    /// Returns the items that `variable` can be bound to. `variable` is the relation itself or one of its two ends. If
+    /// both ends are bound, the search starts at the end with fewer relations.
     fn related(
         &mut self,
         relation: usize,
@@ -219,8 +221,8 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(found.map(|(name, end)| if variable == relation { *name } else { *end }).collect())
     }
 
-    /// Returns whether `other` can be bound to `id`. This is the case if `other` is the variable `target`, is unbound,
-    /// or is already bound to `id`.
+    /// Returns whether the variable `other` can have the value `id`. This is the case if `other` is bound to `id`, is
+    /// unbound, or is `target`, the variable whose items are being searched.
     fn is_consistent(&self, other: usize, id: ItemId, target: usize) -> bool {
         other == target || self.bound(other).is_none_or(|bound| bound == id)
     }

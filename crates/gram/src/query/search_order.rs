@@ -6,7 +6,8 @@ use super::{Condition, ItemId, Link};
 
 /// The order in which the search binds the unbound variables of a condition.
 pub(super) struct SearchOrder {
-    /// Links and filters of variables that are already bound. They are checked before the first lookup.
+    /// The links and filters whose variables are all bound before the search starts. They are checked before the first
+    /// lookup.
     pub initial_checks: Checks,
     pub lookups: Vec<Lookup>,
 }
@@ -15,19 +16,21 @@ pub(super) struct SearchOrder {
 pub(super) struct Lookup {
     pub variable: usize,
     pub source: CandidateSource,
-    /// The links to check once the variable is bound, except the link of `source`.
+    /// The links that are checked after the variable is bound. The link in `source` is not among them, because every
+    /// candidate satisfies it.
     pub links: Vec<usize>,
 }
 
-/// The source of the items that a lookup tries.
+/// Where a lookup gets the items that it tries.
 pub(super) enum CandidateSource {
-    /// Try the items that a link of the condition connects with a bound variable. Contains the index of the link.
+    /// The items that a link connects with the item of a bound variable. The number is the index of this link in the
+    /// condition.
     Link(usize),
-    /// Try all items that match the filters of the variable. Contains these items.
+    /// The items that match the filters of the variable.
     Candidates(Vec<ItemId>),
 }
 
-/// The links and filters to check, as indexes into the condition.
+/// The links and filters to check, as indexes into the lists of the condition.
 #[derive(Default)]
 pub(super) struct Checks {
     pub links: Vec<usize>,
@@ -35,8 +38,8 @@ pub(super) struct Checks {
 }
 
 impl SearchOrder {
-    /// Chooses the order. If a link connects an unbound variable with a bound variable, this unbound variable comes
-    /// next. Otherwise the variable with the fewest candidates comes next.
+    /// Chooses the order. If a link connects an unbound variable with a bound variable, the unbound variable comes
+    /// next. Otherwise the unbound variable with the fewest candidates comes next.
     pub(super) fn new(condition: &Condition, known: &[usize], candidates: impl Fn(usize) -> Vec<ItemId>) -> Self {
         let mut known: Vec<usize> = known.to_vec();
         let mut open: Vec<usize> =
@@ -74,7 +77,7 @@ impl SearchOrder {
 }
 
 impl Condition {
-    /// Returns the index of a link that connects `variable` with a known variable.
+    /// Returns the index of a link that connects `variable` with a variable in `known`.
     fn link_to(&self, variable: usize, known: &[usize]) -> Option<usize> {
         self.links.iter().position(|link| {
             let (from, to) = link.ends();
@@ -83,7 +86,8 @@ impl Condition {
         })
     }
 
-    /// Returns the links whose variables are all known. If `newest` is set, returns only links that involve `newest`.
+    /// Returns the indexes of the links whose variables are all in `known`. If `newest` is set, returns only links of
+    /// the variable `newest`.
     fn completed(&self, known: &[usize], newest: Option<usize>) -> Vec<usize> {
         let is_complete = |link: &Link| {
             let (from, to) = link.ends();

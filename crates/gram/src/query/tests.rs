@@ -8,7 +8,8 @@ use super::filter::PatternFilter;
 use super::graph::{Graph, ItemId};
 use super::{Condition, Link, Query};
 
-/// Generates nodes, relations and brackets. They use only a few names, so that several of them refer to the same item.
+/// Generates nodes, relations and brackets. They use only a few names, so that many of them are occurrences of the same
+/// item.
 fn texts() -> impl Strategy<Value = String> {
     let node = "\\(:[AB]\\)|\\([a-d]\\)|\\([a-d]:[AB]\\)";
     let relation = "\\([a-d]\\)-(\\[:[RS]\\]-)?>\\([a-d]\\)"
@@ -61,7 +62,7 @@ fn brute_force(query: &Query, graph: &Graph) -> BTreeSet<Vec<ItemId>> {
     matches
 }
 
-/// Calls `found` for each binding of the unbound variables that satisfies the condition.
+/// Calls `found` for each assignment of items to the unbound variables that satisfies the condition.
 fn for_each_binding(
     condition: &Condition,
     graph: &Graph,
@@ -96,8 +97,8 @@ fn holds(condition: &Condition, graph: &Graph, bound: &[Option<ItemId>]) -> bool
         })
 }
 
-/// Returns whether `to` can be reached from `from`. Adds the neighbours of all reached items to the set of reached
-/// items until the set stops growing.
+/// Returns whether `to` can be reached from `from`. Starts with the neighbours of `from` and adds the neighbours of all
+/// reached items, until no new items are found.
 fn reaches(graph: &Graph, from: ItemId, to: ItemId, through: Option<&PatternFilter>) -> bool {
     let neighbours = |id: ItemId| {
         let parts = graph.elements(id).iter().copied().filter(|_| through.is_none());

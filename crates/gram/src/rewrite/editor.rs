@@ -38,8 +38,7 @@ impl<'t> Editor<'t> {
 
     /// Applies all edits and returns the new text.
     pub(super) fn finish(mut self) -> String {
-        // At the same offset an insertion comes before a removal, because the span of an insertion is empty and sorts
-        // first.
+        // At the same offset, an insertion sorts before a removal, because the span of an insertion is empty.
         self.edits.sort_by_key(|(span, _)| *span);
         let source = self.tree.source();
         let mut text = String::with_capacity(source.len() + 64);
@@ -76,7 +75,7 @@ impl<'t> Editor<'t> {
         (!blanks.text.contains('\n')).then_some(blanks)
     }
 
-    /// Writes a subject into a node, bracket or arrow that has no subject.
+    /// Writes a subject into a node, bracket or arrow that has no subject yet.
     fn insert_subject(&mut self, node: Node<'t>, subject: &Subject) {
         let text = print_subject(subject);
         let mut tokens = node.tokens();
@@ -107,7 +106,7 @@ impl<'t> Editor<'t> {
         let added: String = added.map(|label| format!("{colon}{}", print_name(label))).collect();
         match (end, subject.child(NodeKind::Record)) {
             _ if added.is_empty() => {
-                // If the record is now the first token in its brackets, the space before it is superfluous.
+                // If the record is now the first token in its brackets, the space before the record is superfluous.
                 let record = subject.child(NodeKind::Record).filter(|_| !has_name);
                 let blanks = record.and_then(|record| self.blanks_before(record.token_range().start));
                 if let Some(blanks) = blanks.filter(|blanks| blanks.span.start >= subject.span().start) {

@@ -59,7 +59,7 @@ pub enum RewriteError {
     /// The query exceeds the search limit.
     #[error(transparent)]
     LimitExceeded(#[from] QueryLimitExceeded),
-    /// The item to change is a path with several arrows. The notation cannot express labels or properties of such a
+    /// The item to change is a path with several arrows. The notation cannot express labels or properties of a whole
     /// path.
     #[error("path with several arrows cannot have labels or properties; change its nodes or relations")]
     UnwritablePath,
@@ -84,8 +84,8 @@ impl Rewrite {
         Ok(rewrite)
     }
 
-    /// Applies the changes to the documents. Each item is changed where it is defined. A name refers to the same item
-    /// in all documents and in `context`. The patterns in `context` are searched but not changed.
+    /// Applies the changes to the documents. Each item is changed at the occurrence that defines it. A name refers to
+    /// the same item in all documents and in `context`. The patterns in `context` are searched but not changed.
     pub fn apply(&self, texts: &[&str], context: &[Pattern]) -> Result<Vec<RewrittenText>, RewriteError> {
         let mut trees = Vec::with_capacity(texts.len());
         for (index, text) in texts.iter().enumerate() {
@@ -198,14 +198,15 @@ struct MatchedSubject<'a> {
     changes: Vec<&'a SubjectChange>,
 }
 
-/// Applies the changes to one document. The index of an occurrence is relative to the start of the document.
+/// Applies the changes to one document. `found` has the index of each occurrence to change, counted from the start of
+/// this document.
 fn rewrite<'a>(
     tree: &Tree,
     sites: &[SubjectSite],
     found: impl Iterator<Item = (u32, &'a MatchedSubject<'a>)>,
 ) -> Result<RewrittenText, RewriteError> {
-    // A node between two arrows is written once, but counts as two occurrences. The changes of both occurrences are
-    // combined.
+    // A node between two arrows is written once, but is two occurrences in the pattern. The changes of both occurrences
+    // are combined.
     let mut edits: BTreeMap<usize, (SubjectSite, &Subject, Subject)> = BTreeMap::new();
     for (occurrence, found) in found {
         let Some(site) = sites.get(occurrence as usize) else { continue };

@@ -32,7 +32,7 @@ impl<'t> Editor<'t> {
         }
         let mut added = Vec::new();
         for (key, value) in after.iter().filter(|(key, value)| before.get(*key) != Some(*value)) {
-            // If a key occurs several times, the last property is the valid one.
+            // If a key occurs several times, the last property with this key is the valid one.
             match existing
                 .iter()
                 .rfind(|existing| existing.key == *key)
@@ -77,8 +77,8 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Removes a comma after which no property remains. Also removes the whitespace after the comma, except before a
-    /// comment.
+    /// Removes a comma after which no property remains. Also removes the whitespace after the comma, unless a comment
+    /// follows the whitespace.
     fn remove_comma(&mut self, comma: Token<'t>) {
         let blanks = self.blanks_before(comma.index + 2).filter(|_| !self.is_comment(comma.index + 2));
         self.remove(Span::new(comma.span.start, blanks.map_or(comma.span.end, |blanks| blanks.span.end)));
@@ -87,8 +87,8 @@ impl<'t> Editor<'t> {
     /// Removes a property and its comma. If the property is alone on a line, removes the line. Otherwise removes the
     /// adjacent whitespace.
     ///
-    /// `previous` is the property that was removed before `property`. The whitespace between the two properties may
-    /// contain the only line break that is left after a line comment.
+    /// `previous` is the text that was removed before `property`. If it ends at `property` and a line comment precedes
+    /// it, the line break between the two must be kept, because it ends the comment.
     fn remove_property(&mut self, property: Node<'t>, comma: Option<Token<'t>>, previous: Option<Removed>) -> Removed {
         let tokens = property.token_range();
         let mut span = property.span();

@@ -17,7 +17,8 @@ fn after(text: &str, query: &str, changes: &str) -> String {
     rewrite(query, changes).apply(&[text], &[]).unwrap().remove(0).text
 }
 
-/// Applies the changes to the pattern instead of the text. Returns the pattern and the number of changed items.
+/// Applies the changes to a parsed pattern instead of the text. Returns the new pattern and the number of changed
+/// items.
 fn rewrite_pattern(rewrite: &Rewrite, text: &Pattern) -> (Pattern, usize) {
     fn visit(pattern: &mut Pattern, found: &BTreeMap<u32, MatchedSubject>, occurrence: &mut u32, changed: &mut usize) {
         if let Some(found) = found.get(occurrence) {
@@ -98,8 +99,8 @@ proptest! {
         }
         let again = crate::parse(&rewritten.text);
         prop_assert!(again.is_ok(), "{:?} became {:?}: {}", text, rewritten.text, again.unwrap_err());
-        // Walks are not compared: a node between two arrows is written once in the text, but occurs twice in the
-        // pattern.
+        // Walks are not compared, because a node between two arrows is written once in the text, but occurs twice in
+        // the pattern.
         if !has_walk(&pattern) {
             let (expected, changed) = rewrite_pattern(&rewrite, &pattern);
             prop_assert_eq!(again.unwrap(), expected, "{:?} became {:?}", text, rewritten.text);

@@ -23,21 +23,21 @@ pub enum SignatureError {
     /// A node does not have exactly one label.
     #[error("{what} must have exactly one type; known types are {names}", names = Type::NAMES)]
     TypeCount {
-        /// The parameter, field, item or result.
+        /// What has the wrong number of types: a parameter, a field, an item or the result.
         what: String,
     },
     /// A label is not the name of a type.
     #[error("{what} has the unknown type `{label}`; known types are {names}", names = Type::NAMES)]
     UnknownType {
-        /// The parameter, field, item or result.
+        /// What has the unknown type: a parameter, a field, an item or the result.
         what: String,
         /// The label.
         label: String,
     },
-    /// A default or enum value does not have the type of its parameter.
+    /// A default or an enum value does not have the type of its parameter.
     #[error("{property} of parameter `{name}` must be {expected}")]
     TypeMismatch {
-        /// `default` or `enum`.
+        /// The property with the wrong value: `default` or `enum`.
         property: &'static str,
         /// The parameter.
         name: String,
@@ -60,7 +60,7 @@ pub enum SignatureError {
         /// The property.
         key: String,
     },
-    /// A known property has an invalid value or is not supported by the type of the parameter.
+    /// A known property has an invalid value, or the type of the parameter does not support the property.
     #[error("`{key}` of parameter `{name}` must be {expected}")]
     InvalidProperty {
         /// The parameter.
@@ -70,7 +70,7 @@ pub enum SignatureError {
         /// A description of the valid use.
         expected: &'static str,
     },
-    /// The elements of a parameter are neither the fields of an object nor the item type of an array.
+    /// A parameter has elements that are neither the fields of an object nor the item type of an array.
     #[error(
         "parameter `{name}` must not have these elements; only an Object has fields, and only an Array has one item type"
     )]

@@ -75,7 +75,8 @@ fn parameter(pattern: &Pattern, position: usize) -> SignatureResult<Parameter> {
     }
 }
 
-/// Returns the type of a node: its label, with the fields or item type from its properties or elements.
+/// Returns the type of a node: the label, and the fields or the item type from the properties or the elements of the
+/// node.
 fn parse_type(pattern: &Pattern, what: &str) -> SignatureResult<Type> {
     let mut labels = pattern.subject.labels.iter();
     let (Some(label), None) = (labels.next(), labels.next()) else {

@@ -16,7 +16,7 @@ pub(super) fn signature(schema: &Json, returns: Type) -> SchemaResult<Signature>
         return Err(unsupported("/type", "must be `object`: its properties are the parameters"));
     };
     let parameters = fields.unwrap_or_default();
-    // Converting the signature back to a schema detects every difference that was not checked above, such as another
+    // Converting the signature back to a schema detects each difference that the checks above miss, such as another
     // order of `required` or duplicates in `required`.
     if to_schema::object(&parameters) != *schema {
         return Err(unsupported("", "`properties` and `required` must name each parameter once, in the same order"));
@@ -124,7 +124,7 @@ fn field(name: &str, schema: &Json, pointer: &str, depth: usize) -> SchemaResult
     Ok(field)
 }
 
-/// Returns whether a value has the type and stays the same when it is converted to gram and back.
+/// Returns whether a value has the type and is unchanged after conversion to gram and back.
 fn is_writable(json: &Json, kind: &Type) -> bool {
     type_check::has_type(json, kind)
         && Value::from_plain_json(json).and_then(|value| value.to_plain_json()).as_ref() == Some(json)

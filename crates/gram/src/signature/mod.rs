@@ -53,7 +53,7 @@ pub struct Parameter {
     pub name: String,
     /// The type.
     pub kind: Type,
-    /// The value if the parameter is omitted. A parameter without a default is required.
+    /// The value that is used if the parameter is omitted. A parameter without a default is required.
     pub default: Option<Json>,
     /// The description.
     pub description: Option<String>,
@@ -81,14 +81,14 @@ pub enum Type {
 impl Signature {
     /// Parses a signature.
     ///
-    /// A signature may contain `{fields: [{name: "x", type: "Text"}]}`. The gram grammar does not allow this form
-    /// elsewhere.
+    /// A signature may contain `{fields: [{name: "x", type: "Text"}]}`, an array of maps. The gram grammar allows this
+    /// form only in signatures.
     pub fn parse(source: &str) -> Result<Self, SignatureParseError> {
         let pattern = model::lower_signature(&Tree::parse_signature(source).into_result()?)?;
         Ok(Self::from_pattern(&pattern)?)
     }
 
-    /// Converts the pattern of a signature, which is the only element of a tool, to a signature.
+    /// Converts a pattern to a signature. In a tool, this pattern is the only element of the tool.
     pub fn from_pattern(pattern: &Pattern) -> Result<Self, SignatureError> {
         from_pattern::signature(pattern)
     }

@@ -57,8 +57,8 @@ fn with_type(pattern: Pattern, kind: &Type) -> Pattern {
     }
 }
 
-/// Returns the fields as a map. Returns `None` if a field has more than a name and a simple type, or if the fields are
-/// not sorted by name.
+/// Returns the fields as a map from names to types. Returns `None` if a map cannot express the fields: a field has more
+/// than a name and a simple type, or the fields are not sorted by name.
 fn fields_as_map(fields: &[Parameter]) -> Option<Map> {
     let is_flat =
         |field: &Parameter| is_plain(&field.kind) && *field == Parameter::required(&field.name, field.kind.clone());

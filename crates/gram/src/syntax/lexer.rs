@@ -1,5 +1,5 @@
-//! Splits text into tokens in linear time. If a string or comment is not closed, the text that was searched for its end
-//! becomes one malformed token. No text is searched twice.
+//! Splits text into tokens in linear time. If a string or comment is not closed, the text that was searched for the end
+//! becomes one malformed token, so that no text is searched twice.
 
 use super::TokenKind as K;
 use super::kind::ArrowStyle;
@@ -144,7 +144,8 @@ impl Lexer<'_> {
                     if !self.is_escape(at, quote) {
                         kind = K::Malformed;
                     }
-                    // Skip the backslash and the escaped byte. A line break is not skipped, because it ends the string.
+                    // The backslash and the escaped byte are skipped. A line break is not skipped, because it ends the
+                    // string.
                     at += if matches!(self.bytes.get(at + 1), None | Some(b'\n')) { 1 } else { 2 };
                 }
                 Some(byte) if *byte == quote => {
@@ -184,8 +185,8 @@ impl Lexer<'_> {
                 self.report(error.hint(format!("known escapes are \\b \\f \\n \\r \\t \\/ \\\\ and \\{quote}")));
                 false
             }
-            // A line break or the end of the text follows the backslash. The caller reports that the string is not
-            // closed, and one error is enough.
+            // A line break or the end of the text follows the backslash. No error is reported here, because the caller
+            // reports that the string is not closed.
             _ => true,
         }
     }
@@ -254,8 +255,8 @@ impl Lexer<'_> {
         let start = self.at;
         let rest = self.source.get(start..).unwrap_or_default();
         let first = rest.chars().next().unwrap_or_default();
-        // Report one error for a whole name in another script, or for a repeated character, instead of one error per
-        // character.
+        // A whole name in another script, or a repeated character, becomes one token, so that it causes one error and
+        // not one error per character.
         let belongs = |byte: u8| match first {
             first if first.is_ascii() => char::from(byte) == first,
             _ => !byte.is_ascii() || is_symbol_byte(byte),

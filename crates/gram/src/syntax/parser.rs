@@ -90,8 +90,8 @@ impl<'s> Parser<'s> {
             K::At | K::DoubleAt => {
                 let annotated = self.open(N::AnnotatedPattern);
                 self.annotations();
-                // `@k(1) (a)` means `[{k: 1} | (a)]`, which is one level deeper. Without this increment the bracket
-                // form of a valid text could exceed the nesting limit.
+                // `@k(1) (a)` means `[{k: 1} | (a)]`, which is one level deeper. So an annotation counts as a level.
+                // Otherwise the bracket form of a valid text could exceed the nesting limit.
                 self.depth += 1;
                 match self.kind() {
                     K::OpenNode | K::OpenBracket => self.plain_pattern(),
@@ -286,7 +286,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Skips tokens up to one of `targets`, or up to a token that can continue an enclosing pattern.
+    /// Skips tokens up to one of `targets`, or up to a token at which an enclosing pattern can continue.
     pub(super) fn skip_to(&mut self, targets: &[K]) {
         loop {
             let kind = self.kind();

@@ -18,8 +18,8 @@ pub struct Tree<'s> {
     errors: Vec<Diagnostic>,
 }
 
-/// One node: its range of tokens, and the index after its last descendant. Nodes are stored in source order; a parent
-/// comes before its children.
+/// The data of one node: the range of its tokens, and the index after its last descendant. Nodes are stored in source
+/// order; a parent comes before its children.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeData {
     pub kind: NodeKind,

@@ -36,7 +36,7 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum MessageRole {
-    /// The author of the agent.
+    /// The author of the agent, who wrote its instructions.
     System,
     /// The user of the agent.
     User,

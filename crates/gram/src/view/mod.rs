@@ -55,7 +55,7 @@ impl ValidationError {
 /// The kind of a [`ValidationError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValidationErrorKind {
-    /// The pattern has no label `Agent`.
+    /// The pattern does not have the label `Agent`.
     #[error("agent pattern must have the label `Agent`")]
     MissingAgentLabel,
     /// The agent has no name.
@@ -85,7 +85,7 @@ pub enum ValidationErrorKind {
         /// The tool.
         tool: String,
     },
-    /// The pattern has neither of the labels of a tool.
+    /// The pattern has none of the labels of a tool specification.
     #[error("tool pattern must have the label `ToolSpecification` or `Tool`")]
     MissingToolLabel,
     /// The tool has no name.

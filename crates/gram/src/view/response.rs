@@ -21,7 +21,7 @@ const INVOCATION: &str = "ToolInvocation";
 pub struct AgentResponse {
     /// The text.
     pub content: String,
-    /// The tool calls in call order.
+    /// The tool calls, in the order in which they were made.
     #[serde(default)]
     pub tools_used: Vec<ToolInvocation>,
 }
@@ -41,7 +41,7 @@ pub struct ToolInvocation {
 /// The reason why a pattern cannot be converted to a response, tool call, conversation or message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FromPatternError {
-    /// The label is missing.
+    /// The pattern does not have this label.
     #[error("pattern must have the label `{0}`")]
     Label(&'static str),
     /// A property is missing or invalid.
@@ -49,7 +49,7 @@ pub enum FromPatternError {
     Property {
         /// The property.
         key: &'static str,
-        /// A description of valid values.
+        /// A description of the valid values.
         expected: &'static str,
     },
     /// The tool call has neither a result nor an error, or it has both.

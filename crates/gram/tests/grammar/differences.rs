@@ -18,7 +18,7 @@ impl Reference {
         !self.0.parse(source, None).unwrap().root_node().has_error()
     }
 
-    /// Checks whether the two parsers agree: both accept the text, or both reject it.
+    /// Checks whether this crate's parser and the reference parser agree: both accept the text, or both reject it.
     pub(crate) fn compare(&mut self, source: &str) -> Agreement {
         let tree = Tree::parse(source);
         if tree.errors().is_empty() == self.accepts(source) {

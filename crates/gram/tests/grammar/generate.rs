@@ -28,7 +28,8 @@ impl Random {
     }
 }
 
-/// Generates a text: in most cases a randomly modified valid text, sometimes a valid document or random tokens.
+/// Generates a text. In most cases this is a valid text with random changes, sometimes a valid document or random
+/// tokens.
 pub(crate) fn text(random: &mut Random) -> String {
     match random.below(10) {
         0..2 => document(random),

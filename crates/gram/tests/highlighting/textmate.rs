@@ -14,8 +14,8 @@ const GRAMMAR: &str = include_str!("../../../../editors/gram.tmLanguage.json");
 struct Rule {
     begin: Regex,
     scope: Option<TokenClass>,
-    /// Set for a rule that spans a region. Contains the expression that ends the region, the class of the end, and the
-    /// indexes of the rules that apply inside.
+    /// Only for a rule that matches a region: the expression that ends the region, the class of the end, and the
+    /// indexes of the rules that apply inside the region.
     inside: Option<(Regex, Option<TokenClass>, Vec<usize>)>,
 }
 
@@ -90,8 +90,8 @@ impl Grammar {
                     let found = self.rules[*number].begin.find_from_pos(line, at).unwrap()?;
                     Some((found, *number))
                 });
-                // The leftmost match is used. At the same position the end of the region takes precedence, then the
-                // first rule of the list.
+                // The leftmost match is used. If several matches start at the same position, the end of the region
+                // takes precedence, then the first rule of the list.
                 let begin = begins.min_by_key(|(found, _)| found.start());
                 let (found, class, begun_rule) = match (ending, begin) {
                     (Some((end, class)), begin)
@@ -119,8 +119,8 @@ impl Grammar {
         classes
     }
 
-    /// Sets the class of the text between matches. The text gets the class of the open rule if that rule contains no
-    /// other rules. The rules for comments and fenced strings are of this kind.
+    /// Sets the class of the text between matches. The text gets the class of the open rule if no other rules apply
+    /// inside that rule, as in comments and fenced strings.
     fn fill(&self, open: &[usize], classes: &mut [Option<TokenClass>]) {
         let rule = open.last().map(|rule| &self.rules[*rule]);
         if let Some(Rule { scope, inside: Some((_, _, rules)), .. }) = rule
@@ -146,7 +146,7 @@ fn compare(grammar: &Grammar, text: &str) {
     let mut expected = vec![None; text.len()];
     for (span, class) in highlight(text) {
         // Editors match one line at a time. If a tag and its string are on different lines, an editor highlights the
-        // tag as a symbol.
+        // tag as a symbol, which is an accepted difference.
         let is_apart = !text[span.end..].trim_start_matches([' ', '\t']).starts_with('`');
         let class = if class == TokenClass::Tag && is_apart { TokenClass::Symbol } else { class };
         expected[span.start..span.end].fill(Some(class));

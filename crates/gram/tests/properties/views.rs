@@ -1,5 +1,5 @@
 //! Checks three laws of getters and setters. A getter returns the value that was set. Setting the current value changes
-//! nothing. After setting two values, only the second has an effect.
+//! nothing. If two values are set one after the other, only the second has an effect.
 
 use proptest::prelude::*;
 use toolwright_gram::{
@@ -96,31 +96,31 @@ macro_rules! agent_laws {
 type Agent = AgentSpecView<Pattern>;
 
 agent_laws!(
-    agent_name_returns_the_last_value_set,
+    agent_name_is_the_one_that_was_set_last,
     non_empty_text(),
     |view: &Agent| view.name().to_owned(),
     |view: &mut Agent, name: String| view.set_name(&name).unwrap()
 );
 agent_laws!(
-    agent_model_returns_the_last_value_set,
+    agent_model_is_the_one_that_was_set_last,
     non_empty_text(),
     |view: &Agent| view.model().to_owned(),
     |view: &mut Agent, model: String| view.set_model(&model).unwrap()
 );
 agent_laws!(
-    agent_instruction_returns_the_last_value_set,
+    agent_instruction_is_the_one_that_was_set_last,
     non_empty_text(),
     |view: &Agent| view.instruction().to_owned(),
     |view: &mut Agent, instruction: String| view.set_instruction(&instruction).unwrap()
 );
 agent_laws!(
-    agent_description_returns_the_last_value_set,
+    agent_description_is_the_one_that_was_set_last,
     non_empty_text().prop_map(Some),
     |view: &Agent| view.description().map(str::to_owned),
     |view: &mut Agent, description: Option<String>| view.set_description(description.as_deref())
 );
 agent_laws!(
-    agent_tools_return_the_last_value_set,
+    agent_tools_are_the_ones_that_were_set_last,
     tools(),
     |view: &Agent| view.tools().cloned().collect::<Vec<_>>(),
     |view: &mut Agent, tools: Vec<Pattern>| view.set_tools(tools).unwrap()
@@ -128,7 +128,7 @@ agent_laws!(
 
 proptest! {
     #[test]
-    fn getters_of_tool_name_and_description_return_the_value_that_was_set_last(pattern in tool(), one in non_empty_text(), other in non_empty_text()) {
+    fn name_and_description_of_a_tool_are_the_ones_that_were_set_last(pattern in tool(), one in non_empty_text(), other in non_empty_text()) {
         let mut view = ToolSpecView::new(pattern.clone()).unwrap();
         let (name, description) = (view.name().to_owned(), view.description().to_owned());
         view.set_name(&name).unwrap();

@@ -1,5 +1,5 @@
 //! Applies approval decisions. Each call gets one decision. An approved call is prepared again before it runs, because
-//! its tool may have changed.
+//! the definition of its tool may have changed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -12,7 +12,7 @@ use crate::{ApprovalTrigger, Ending};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
     pub calls: Vec<Call>,
-    /// The ending that the run gets after its running calls have finished. Set when a limit is exceeded.
+    /// Set when a limit is exceeded: the ending that the run gets after its running calls have finished.
     pub pending_ending: Option<Ending>,
 }
 
@@ -24,7 +24,8 @@ pub(super) struct Call {
     /// The tool name that the model used.
     pub requested_name: String,
     pub call_id: CallId,
-    /// The id of the first call with the same tool, version and input. All such calls share this signature.
+    /// The id of the first call with the same tool, version and input. Calls with equal tool, version and input share
+    /// this signature.
     pub signature: CallId,
     pub name: String,
     pub version: String,
@@ -65,7 +66,8 @@ pub(super) enum CallState {
     Queued,
     /// The driver executes the call.
     Running,
-    /// The driver was lost after it recorded the intent. The verify operation finds out whether the write took effect.
+    /// The driver was lost after it recorded the call's intent. The verify operation finds out whether the write took
+    /// effect.
     Interrupted,
     /// The child run that this call started is suspended.
     ChildSuspended { run: RunId, status: RunStatus },
@@ -111,7 +113,7 @@ impl Batch {
                 .any(|call| matches!(call.state, CallState::Running | CallState::Interrupted | CallState::Approved))
     }
 
-    /// Whether any call, or its child run, awaits a person's decision.
+    /// Whether any call awaits a person's decision, or waits for a child run that awaits one.
     pub(super) fn awaits_approval(&self) -> bool {
         let awaits_approval = |state: &CallState| match state {
             CallState::AwaitingApproval { .. } => true,

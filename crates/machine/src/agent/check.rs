@@ -126,8 +126,8 @@ fn check_not_expired(call: &Call, at: Timestamp) -> Result<(), EventError> {
     if late { Err(EventError::Expired(call.call_id.clone())) } else { Ok(()) }
 }
 
-/// Finds a call of the current batch. For a call that has already ended, the error is `closed` instead of
-/// `UnknownCall`.
+/// Finds a call of the current batch. If the call has already ended, the error is the one that `closed` creates. If the
+/// run never had this call, the error is `UnknownCall`.
 fn find_call<'a>(run: &'a AgentRun, id: &CallId, closed: fn(CallId) -> EventError) -> Result<&'a Call, EventError> {
     let found = run.batch().and_then(|batch| batch.find(id));
     found.ok_or_else(|| if run.has_seen_call(id) { closed(id.clone()) } else { EventError::UnknownCall(id.clone()) })

@@ -57,8 +57,8 @@ fn complete_call(run: &mut AgentRun, id: &CallId, output: Value, error: Option<T
 }
 
 impl AgentRun {
-    /// Returns every problem with a set of results for the calls that await the client. If all given results are valid
-    /// but some results are missing, every problem is `Missing`.
+    /// Checks a set of results for the calls that await the client. Each result must be for a different waiting call,
+    /// and each waiting call needs a result. Returns every problem.
     pub fn check_client_results(&self, given: &[CallId]) -> Vec<ClientResultError> {
         let waiting: Vec<CallId> = self.pending_client_actions().into_iter().map(|request| request.call_id).collect();
         let mut seen = HashSet::new();

@@ -37,7 +37,7 @@ impl AgentRun {
 }
 
 impl AgentRun {
-    /// Applies `act` to a call of the current batch. Returns `None` if the batch has no such call. This does not happen
+    /// Applies `act` to a call of the current batch. Returns `None` if the batch has no such call, which cannot happen
     /// for an event that passed `check`.
     pub(super) fn with_call<T>(
         &mut self,
@@ -56,12 +56,13 @@ impl CallCloser<'_> {
         self.insert(call, envelope);
     }
 
-    /// Closes a call that its preparation refused, with the envelope of the preparation and this error.
+    /// Closes a call that was refused during its preparation. The final envelope is the envelope of the preparation
+    /// with this error.
     pub(super) fn refuse(&mut self, call: &mut Call, error: ToolError, envelope: ToolEnvelope) {
         self.close(call, ToolEnvelope { error: Some(error), input: call.input.clone(), ..envelope });
     }
 
-    /// Closes a call with the envelope of its tool or of its preparation.
+    /// Closes a call with the envelope that its tool or its preparation returned.
     pub(super) fn close(&mut self, call: &mut Call, mut envelope: ToolEnvelope) {
         self.resource_usage.add_cost(envelope.metadata.cost_usd);
         limit_envelope_depth(&mut envelope);

@@ -16,7 +16,7 @@ pub(super) const REPEAT_WARNING_AT: u32 = 2;
 /// A call that needs a decision.
 pub(super) struct CallToDecide<'a> {
     pub input: &'a Value,
-    /// Whether the model's arguments were not valid JSON.
+    /// Whether the model's arguments are not valid JSON or are nested too deeply.
     pub malformed: bool,
     /// How often the model has requested this call although its result was already available.
     pub repeat: u32,

@@ -69,8 +69,8 @@ pub struct CallToPrepare {
     pub version: Option<String>,
     /// The arguments; malformed arguments are a string with the model's text.
     pub input: Value,
-    /// The ids that replace names of reference data in the arguments, if a person approved these ids. If absent, the
-    /// names are looked up.
+    /// The ids that a person approved for the names of reference data in the arguments. If absent, the names are looked
+    /// up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<BTreeMap<String, ResolvedInput>>,
 }
@@ -92,7 +92,7 @@ pub struct CallToRun {
     /// Whether an earlier driver may already have executed the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeated: bool,
-    /// Whether the call must end without being executed, because the run captures such calls (see
+    /// Whether the call must end without being executed, because the run captures calls of this kind (see
     /// [`Policy::capture_writes`](crate::Policy::capture_writes)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub captured: bool,

@@ -91,8 +91,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         offered_tools: Vec<OfferedTool>,
     },
-    /// The child run that a call started is suspended, so the call waits too. Recorded again each time the child run
-    /// was resumed and is suspended again.
+    /// The child run that a call started is suspended, so the call waits too. Recorded each time the child run is
+    /// suspended.
     ChildSuspended {
         /// The call.
         call_id: CallId,
@@ -101,7 +101,7 @@ pub enum EventKind {
         /// The status of the child run.
         status: RunStatus,
     },
-    /// The child run that a call started has ended; the call is executed again to get its outcome.
+    /// The child run that a call started has ended. The call is executed again to get the outcome of the child run.
     ChildEnded {
         /// The call.
         call_id: CallId,
@@ -126,7 +126,8 @@ pub enum EventKind {
         /// The person who decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decided_by: Option<String>,
-        /// The reason for an approval or an edit. The model does not see it. The reason for a denial is in the decision.
+        /// The person's reason for an approval or an edit. The model does not see it. The reason for a denial is in the
+        /// decision.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -142,7 +143,7 @@ pub enum EventKind {
         /// The call.
         call_id: CallId,
     },
-    /// A timer fired.
+    /// The timer for the run's time limit fired.
     TimerFired,
     /// The run was cancelled.
     Cancelled {
@@ -213,15 +214,15 @@ fn is_zero(count: &u32) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum Decision {
-    /// Run the call.
+    /// The call may run.
     Approve,
-    /// Do not run the call.
+    /// The call may not run.
     Deny {
         /// The reason, shown to the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Run the call with another input.
+    /// The call may run with another input.
     Edit {
         /// The new input.
         input: Value,
@@ -254,7 +255,7 @@ pub enum EventError {
     /// No model call of this iteration is open.
     #[error("no model call of iteration {0} is open")]
     NoModelCall(u32),
-    /// No calls of this iteration are being prepared.
+    /// The calls of this iteration are not being prepared.
     #[error("no calls of iteration {0} are being prepared")]
     NotPreparing(u32),
     /// The number of results differs from the number of calls.

@@ -60,8 +60,8 @@ impl AgentRun {
         writes
     }
 
-    /// Adds the writes that the event closes without an envelope of their tool. Any event can end the run and so close
-    /// all calls. Therefore the event is applied to a copy of the run.
+    /// Adds the writes whose calls the event closes without an envelope from the tool. Any event can end the run and so
+    /// close all calls. Therefore the event is applied to a copy of the run.
     fn collect_closed(&self, event: &Event, started: &[&Call], writes: &mut Vec<ExternalWrite>) {
         let mut after = self.clone();
         if after.apply(event.clone()).is_err() {
@@ -79,8 +79,8 @@ impl AgentRun {
             };
             writes.extend(self.write(call, envelope.clone(), outcome));
         }
-        // A write also gets the outcome `Unknown` if a person must decide about it after the event. The decision closes
-        // the call later.
+        // A write also gets the outcome `Unknown` if the event makes the run ask a person about it. The person's
+        // decision closes the call later.
         let waiting = after.batch().into_iter().flat_map(|batch| &batch.calls).filter(|call| awaits_decision(call));
         for call in waiting {
             if find(started, &call.call_id).is_some_and(|before| !awaits_decision(before)) {
@@ -115,7 +115,7 @@ fn find<'a>(calls: &[&'a Call], id: &CallId) -> Option<&'a Call> {
     calls.iter().copied().find(|call| call.call_id == *id)
 }
 
-/// The outcome of a write that was started; `None` if a recording answered the call.
+/// The outcome of a write that was started. `None` if a recording answered the call, so that no write happened.
 fn outcome(envelope: &ToolEnvelope) -> Option<WriteOutcome> {
     match (envelope.metadata.source, &envelope.error) {
         (Some(CallSource::Recorded), _) => None,

@@ -12,7 +12,8 @@ use super::run::AgentRun;
 /// entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkState {
-    /// The run has predefined calls or a given plan, so it has no model that a fork could ask.
+    /// The run has predefined calls, or a plan that was given when it started. A fork of it would have no model to
+    /// call.
     NoModel,
     /// The run has ended.
     Ended,
@@ -33,7 +34,7 @@ impl ForkState {
     /// The reason why a run without a model can be neither forked nor replayed with changes.
     pub const NO_MODEL: &str = "the run uses no model; repeat its calls instead";
 
-    /// Returns the state of a run.
+    /// Returns the fork state of a run.
     pub fn of(run: &AgentRun) -> Self {
         if !run.spec.uses_model() {
             return ForkState::NoModel;

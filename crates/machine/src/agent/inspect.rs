@@ -36,8 +36,8 @@ impl AgentRun {
         calls.filter_map(|call| Some(open_call(call, state_name(&call.state)?)))
     }
 
-    /// The tool of the call that an event concerns; `None` if the event concerns no single call, or the run does not
-    /// know the call.
+    /// The tool of the call that an event refers to by its id. `None` if the event refers to no single call, or if the
+    /// current batch has no such call.
     pub fn tool_of(&self, event: &EventKind) -> Option<&str> {
         let id = event.call_id()?;
         self.batch().and_then(|batch| batch.find(id)).map(|call| call.name.as_str())
@@ -68,7 +68,8 @@ fn state_name(state: &CallState) -> Option<&'static str> {
 }
 
 impl EventKind {
-    /// The call that the event concerns; `None` if it concerns the model, several calls or the whole run.
+    /// The id of the call that the event refers to. `None` for an event of the model, of several calls or of the whole
+    /// run.
     pub fn call_id(&self) -> Option<&CallId> {
         match self {
             EventKind::PreparedAgain { call_id, .. }

@@ -1,6 +1,6 @@
 //! Recovers calls whose driver was lost after it recorded the intent. An idempotent call is repeated. A call whose tool
-//! has a verify operation is verified. For any other call, the outcome is reported as unknown. A write that is not
-//! idempotent is repeated only after a verification or a person's decision.
+//! has a verify operation is verified. For any other call, the outcome is unknown: this is reported to the model, or a
+//! person decides. A write that is not idempotent is repeated only after a verification or a person's decision.
 
 use toolwright_types::{CallId, ErrorCode, ExecutionSite, ToolError, UnknownOutcome};
 

@@ -86,7 +86,8 @@ impl Ledger {
                 Some((position, _, record)) => {
                     (position, (0..record.count).find(|seq| derive(*seq) == envelope.call_id))
                 }
-                // The envelope's input differs from the requested input, so the signature is not in the ledger.
+                // The envelope's input differs from the requested input, for example after an edit, so the signature is
+                // not in the ledger.
                 None => (usize::MAX, None),
             }
         });

@@ -59,11 +59,11 @@ impl ModelPurpose {
 /// The decision of the model in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelDecision {
-    /// Call more tools.
+    /// The model calls more tools.
     Continue,
-    /// The task is done.
+    /// The model considers the task done.
     Complete,
-    /// Try again after an error.
+    /// The model tries again after an error.
     ErrorRecovery,
 }
 
@@ -95,7 +95,8 @@ impl AgentRun {
         &self.model_calls
     }
 
-    /// Records a reply before it changes the run.
+    /// Records a model call from its reply. Must be called before the reply is applied, because applying it changes the
+    /// run.
     pub(super) fn record_model_call(&mut self, reply: &ModelReply, started_at: Timestamp) {
         let call = ModelCall {
             iteration: self.resource_usage.iterations,

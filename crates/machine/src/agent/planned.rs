@@ -19,7 +19,8 @@ use super::run::{AgentRun, Phase};
 use crate::plan::{CallResult, NextCalls, Plan, PlanProgress, PlanSpec, StepFailure, plan_error_reason};
 use crate::{Breach, Ending, RunStatus};
 
-/// The name of the built-in tool whose approval is the approval of a plan. Its input is the plan.
+/// The name of the built-in tool that presents a plan for approval. The input of the call is the plan, and approving
+/// the call approves the plan.
 pub const APPROVE_PLAN_TOOL: &str = "approve_plan";
 
 /// The reason code of a run whose model wrote no valid plan.
@@ -168,7 +169,8 @@ fn request_calls(run: &mut AgentRun, tool: &str, inputs: Vec<Value>) {
     run.phase = Phase::Preparing(calls.collect());
 }
 
-/// Asks the model to format the result. A run whose plan was given has no model, so its result is a report.
+/// Asks the model to format the result. If the plan was given when the run started, the run has no model, so its result
+/// is a report.
 fn format_result(run: &mut AgentRun, spec: &PlanSpec) {
     let Some(state) = &mut run.plan else { return };
     let Some(progress) = &state.progress else { return };
@@ -255,7 +257,7 @@ fn parse(run: &AgentRun, content: &str) -> Result<Plan, String> {
     Err(issues.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
-/// Executes a valid plan, after a person approved it if the run requires this.
+/// Executes a valid plan. If the run requires approval of its plan, asks a person first.
 fn adopt(run: &mut AgentRun, spec: &PlanSpec, plan: Plan) {
     let Some(state) = &mut run.plan else { return };
     if spec.requires_approval && !run.spec.policy.capture_writes {

@@ -324,8 +324,8 @@ impl AgentRun {
         let known = |tools: &[OfferedTool], name: &str| tools.iter().any(|tool| tool.name.eq_ignore_ascii_case(name));
         let fresh: Vec<OfferedTool> = offers.into_iter().filter(|offer| !known(tools, &offer.name)).collect();
         let most = self.spec.max_tools.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-        // The first tool is the search tool, which finds other tools. It keeps its position unless `max_tools` is 1 or
-        // less.
+        // The first tool is the tool search, with which the model finds other tools. It keeps its position unless
+        // `max_tools` is 1 or less.
         let finder = usize::from(most > 1).min(tools.len());
         tools.splice(finder..finder, fresh);
         tools.truncate(most);

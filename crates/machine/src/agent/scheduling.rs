@@ -30,7 +30,7 @@ pub(super) fn resume_call(run: &mut AgentRun, id: &CallId) {
 }
 
 impl AgentRun {
-    /// Starts queued calls, and continues with the model when all calls of the reply are done.
+    /// Starts queued calls, and continues the run when all calls of the reply are done.
     pub(super) fn advance(&mut self) {
         let (Some(batch), mut closer) = self.split_batch() else {
             return;

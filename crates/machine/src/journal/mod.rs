@@ -62,7 +62,7 @@ pub struct RunStart {
     /// Whether the run is a direct call to a tool, without an agent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub direct: bool,
-    /// The call that the run performs, if the run is the execution of an agentic tool.
+    /// The call that the run performs, if the run executes an agentic tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agentic: Option<Box<AgenticExecution>>,
     /// The call that the run performs, if the run is a call to a composite tool.
@@ -86,7 +86,7 @@ pub struct RunStart {
     /// The names of the tools that are agents.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub delegates: BTreeSet<String>,
-    /// The names of the agentic and composite tools. Their calls start runs too.
+    /// The names of those tools of the run that are agentic or composite. Calls to them start child runs too.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub agentic_tools: BTreeSet<String>,
     /// The version requirements for the agent's tools, by tool name.
@@ -115,10 +115,10 @@ pub struct RunStart {
     /// The call of the parent run that started this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_call: Option<CallId>,
-    /// The conversation that the run belongs to.
+    /// The conversation to which the run adds turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
-    /// The client's session.
+    /// The id of the client's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The run that this run was forked from, and the number of the last entry that both journals contain.
@@ -143,7 +143,7 @@ pub struct RunStart {
     pub spec: RunSpec,
 }
 
-/// The record of a call to an agentic tool, in the run that performs the call.
+/// A call to an agentic tool, as recorded by the run that performs it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgenticExecution {
     /// The id of the tool.
@@ -155,7 +155,7 @@ pub struct AgenticExecution {
     pub input: Value,
 }
 
-/// A call to a composite tool, as the run that performs it records it.
+/// A call to a composite tool, as recorded by the run that performs it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompositeCall {
     /// The id of the composite tool.

@@ -145,7 +145,7 @@ impl Recording {
     }
 
     /// Returns the recorded preparation of a call. Returns `None` if the call was not refused and its end is not
-    /// recorded. Also returns `None` for a tool in `live_tools`, because that tool is executed again.
+    /// recorded. Also returns `None` for a tool in `live_tools`, because the recording does not answer its calls.
     pub fn preparation(&self, tool: &str, input: &Value) -> Option<&PreparedCall> {
         let matches = |known: &&RecordedPreparation| known.tool.eq_ignore_ascii_case(tool) && known.input == *input;
         let found = &self.prepared.iter().find(matches)?.prepared;
@@ -222,7 +222,7 @@ fn hash_request(request: &ModelRequest) -> String {
     shared_parts::hash_of(&json!([request.messages, request.tools]).to_string())
 }
 
-/// Whether the envelope was created because the run ended while its call was still unfinished.
+/// Whether the call of the envelope was unfinished when the run ended. The end of the run then created the envelope.
 fn ended_with_run(envelope: &ToolEnvelope) -> bool {
     let details = envelope.error.as_ref().and_then(|error| error.details.as_ref());
     details.is_some_and(|details| details.get("started").is_some())

@@ -32,9 +32,9 @@ pub enum ReplayError {
 /// again. Recovery therefore works even if the current release would decide differently on earlier events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
-    /// The number of the entry.
+    /// The number of the last entry that the state includes.
     pub n: u64,
-    /// The machine.
+    /// The machine after this entry.
     pub run: AgentRun,
 }
 
@@ -49,7 +49,8 @@ pub struct Replayer {
 }
 
 impl Replayer {
-    /// Starts with the first entry of a journal, and with a checkpoint if there is one.
+    /// Starts a replay. `first` is the first entry of the journal. With a checkpoint, the machine starts in the state
+    /// of the checkpoint.
     pub fn new(first: Entry, checkpoint: Option<Checkpoint>) -> Result<Self, ReplayError> {
         let EntryBody::Started(start) = first.body else {
             return Err(ReplayError::MissingStart);
@@ -61,7 +62,7 @@ impl Replayer {
         Ok(Self { start: *start, run, last: first.n, checkpointed })
     }
 
-    /// Continues after the checkpoint. The entries before it are not needed.
+    /// Skips the entries up to the checkpoint: the next entry to apply is the one after the checkpoint.
     pub fn skip_to_checkpoint(mut self) -> Self {
         self.last = self.last.max(self.checkpointed);
         self

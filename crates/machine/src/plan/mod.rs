@@ -1,5 +1,5 @@
-//! Execution plans. A model writes the parameters for a fixed sequence of tools once. The run then executes the sequence
-//! without asking the model again.
+//! Execution plans. A model writes the parameters for a fixed sequence of tools once. The run then executes the
+//! sequence without asking the model again.
 //!
 //! ```json
 //! {

@@ -131,7 +131,7 @@ impl PlanProgress {
         self.plan = plan;
     }
 
-    /// Runs `act` for a step. An error fails the step.
+    /// Runs `act` for a step. If `act` fails, the step fails.
     fn try_step<T>(
         &mut self,
         spec: &PlanSpec,

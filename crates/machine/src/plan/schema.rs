@@ -72,8 +72,8 @@ fn step_schema(step: &SequenceStep, parameters: Value) -> Value {
 }
 
 /// Adapts the schema of a tool's input: each property may be an expression, and references point to the renamed
-/// definitions. Keywords that an expression in place of a value could violate are left out; the executor checks them
-/// later.
+/// definitions. Keywords that could reject an expression in place of a value, such as `not`, are left out. The executor
+/// checks them later.
 fn adapt(schema: &Value, prefix: &str) -> Value {
     let Some(fields) = schema.as_object() else { return json!({}) };
     let mut adapted = Map::new();

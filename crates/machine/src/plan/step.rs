@@ -24,7 +24,7 @@ pub(super) struct StepInProgress {
     pub calls: usize,
     /// The output of the last successful call.
     output: Value,
-    /// The items of all pages, or the outputs of all successful calls for a list.
+    /// With `paging`, the items of all pages. With `forEach`, the outputs of all successful calls.
     items: Vec<Value>,
     /// The items whose calls failed.
     pub errors: Vec<Value>,
@@ -33,13 +33,13 @@ pub(super) struct StepInProgress {
     pub wrote: bool,
 }
 
-/// The calls of a step.
+/// The calls that a step makes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work {
     /// One call.
     Single,
-    /// One call for each item.
+    /// One call for each item of a list.
     Items(Vec<Value>),
     /// One call for each page. Contains the input of the next call.
     Pages { input: Value },
@@ -169,7 +169,7 @@ impl StepInProgress {
         }
         let first_error = || results.iter().find_map(|result| result.envelope.error.clone());
         match (first_error(), self.calls < items.len()) {
-            // All items of the first batch were refused in the same way, so the parameters of the step are wrong.
+            // Every call of the first batch was refused because of its input, so the parameters of the step are wrong.
             (Some(error), _) if first_invalid => AfterCalls::Failed(error),
             (_, true) => AfterCalls::Continue,
             (Some(mut error), false) if self.errors.len() == items.len() => {

@@ -70,9 +70,9 @@ pub struct Report {
     pub a: ArmReport,
     /// The other arm.
     pub b: ArmReport,
-    /// A minus B.
+    /// The differences: arm A minus arm B.
     pub difference: Differences,
-    /// How often both arms agreed, if they had the same inputs.
+    /// How often paired runs of the two arms agreed; absent if the runs are not paired by input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
 }
@@ -132,13 +132,13 @@ pub struct Differences {
     /// The difference in the proportion of completed runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion: Option<Estimate>,
-    /// The difference in milliseconds.
+    /// The difference in active time, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<Estimate>,
-    /// The difference in US dollars.
+    /// The difference in cost, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Estimate>,
-    /// The difference in tokens.
+    /// The difference in the number of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Estimate>,
 }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_input_number_are_compared_by_their_means() {
+    fn runs_that_are_not_paired_by_input_are_compared_by_their_means() {
         let ok = RunStatus::Completed;
         let a: Vec<Sample> = [1.0, 2.0, 3.0, 4.0].map(|latency| sample(None, ok, latency, "")).into();
         let b: Vec<Sample> = [2.0, 4.0, 6.0, 8.0].map(|latency| sample(None, ok, latency, "")).into();

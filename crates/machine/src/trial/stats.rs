@@ -144,7 +144,7 @@ fn student_t(degrees_of_freedom: f64) -> f64 {
             + (5.0 * z5 + 16.0 * z3 + 3.0 * Z) / (96.0 * degrees_of_freedom * degrees_of_freedom);
     }
     let width = std::f64::consts::FRAC_PI_2 / f64::from(STEPS);
-    // The function is evaluated at the middle of each step, because tan θ is infinite at θ = π/2.
+    // The midpoint rule: the function is evaluated at the middle of each step.
     let slice = |step: u32| (width * (f64::from(step) + 0.5)).cos().powf(degrees_of_freedom - 1.0);
     let mut wanted = 0.95 * (0..STEPS).map(slice).sum::<f64>();
     for step in 0..STEPS {

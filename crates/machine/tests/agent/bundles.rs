@@ -70,7 +70,7 @@ fn edited_entry_breaks_the_chain_at_that_entry() {
 }
 
 #[test]
-fn replay_of_a_forged_entry_differs_at_that_entry_or_later() {
+fn replay_of_a_bundle_with_a_forged_entry_does_not_differ_before_that_entry() {
     let mut forged = 0;
     for script in seeded_scripts(200) {
         let bundle = recorded_bundle(&script);

@@ -195,7 +195,7 @@ fn step_with_a_false_condition_is_skipped() {
 }
 
 #[test]
-fn invalid_plan_is_corrected_twice_and_then_fails_the_run() {
+fn model_may_correct_an_invalid_plan_twice_before_the_run_fails() {
     let mut harness = start();
     harness.reply(plan(json!([{ "step": 9, "parameters": {} }])));
     assert!(harness.last_message().contains("must be a step of the sequence (1, 2), got 9"));
@@ -280,7 +280,7 @@ fn plan_is_executed_only_after_approval_and_with_the_edits_of_the_approver() {
     let mut spec = planned(|plan| plan.requires_approval = true);
     spec.policy.enabled_tools.insert(APPROVE_PLAN_TOOL.into());
     let mut harness = approvable();
-    // `spec` is not used here: the policy of this run does not allow the approval tool, so the plan is rejected.
+    // This run does not use `spec`. Its policy does not allow the approval tool, so the plan is rejected.
     assert_eq!(harness.ending().reason.as_deref(), Some("approval_denied"));
 
     let mut allowed = Harness::new(spec);

@@ -1,4 +1,4 @@
-//! An HTTP client that limits the size of the answers of an MCP server. The client of rmcp limits the size of events,
+//! An HTTP client that limits the size of the answers from an MCP server. The client of rmcp limits the size of events,
 //! but reads a JSON answer of any size.
 
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(super) type PostError = StreamableHttpError<reqwest::Error>;
 pub(crate) struct BoundedHttpClient(pub reqwest::Client);
 
 impl BoundedHttpClient {
-    /// Posts a message whose answer arrives on the event stream. Ignores the body of the response.
+    /// Posts a message whose answer arrives on the event stream. Ignores the body of the HTTP response.
     pub(super) async fn post_without_answer(
         &self,
         url: Url,
@@ -167,7 +167,8 @@ async fn answer(
     }
 }
 
-/// Converts an answer with an error status. The error texts are the same as those of rmcp.
+/// Converts an HTTP response with an error status. Returns the JSON-RPC error in the body if there is one, otherwise an
+/// error with the same text as in rmcp.
 async fn rejection(
     response: Response,
     message: &ClientJsonRpcMessage,

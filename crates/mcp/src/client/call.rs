@@ -17,11 +17,11 @@ use toolwright_tools::{CallProgress, UpdateReceiver, UpdateSender};
 
 use super::handler::{PeerHandler, declined};
 
-/// The calls of a connection that report progress.
+/// The progress subscriptions of the calls that use one connection.
 #[derive(Clone, Default)]
 pub(crate) struct ProgressSubscriptions(Arc<Mutex<Subscriptions>>);
 
-/// The channel of each call, and the last progress that was sent to it.
+/// For each call, the channel for its progress, and the last progress that was sent to the channel.
 type Subscriptions = HashMap<ProgressToken, (UpdateSender<CallProgress>, Option<f64>)>;
 
 impl ProgressSubscriptions {
@@ -101,7 +101,7 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
             let notification = CancelledNotificationParam::new(Some(id), Some("the caller cancelled the call".into()));
-            // The cancellation is lost if the queue is full, because `drop` cannot wait.
+            // If the queue is full, the cancellation is not sent, because `drop` cannot wait.
             let _ = self.peer.notify_cancelled(notification).now_or_never();
         }
     }

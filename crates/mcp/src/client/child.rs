@@ -1,4 +1,5 @@
-//! The connection to an MCP server that is a child process. The budget for foreign data limits its messages.
+//! The connection to an MCP server that is a child process. Messages from the server are limited by the budget for
+//! foreign data.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

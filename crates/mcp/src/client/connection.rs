@@ -38,7 +38,7 @@ pub(super) struct Connection {
     opened_at: Instant,
     /// Redacts the secrets of the connection in logged errors.
     redactor: Redactor,
-    /// Counts the connection as a process of its realm and of its principal. `None` if the server is not a child
+    /// Counts the child process against the limits of its realm and its principal. `None` if the server is not a child
     /// process.
     _shares: Option<[Share; 2]>,
 }
@@ -73,7 +73,7 @@ impl Connection {
         })
     }
 
-    /// Counts the connection as a process of its realm and of its principal until the connection is dropped.
+    /// Counts the child process against the limits of its realm and its principal until the connection is dropped.
     pub(super) fn holding(self, shares: [Share; 2]) -> Self {
         Self { _shares: Some(shares), ..self }
     }
@@ -202,7 +202,8 @@ fn not_reachable() -> ToolFailure {
     unreachable_server("the MCP server cannot be reached, or does not speak MCP", "connect")
 }
 
-/// Returns the failure of a connection. The message of the failure does not contain the error text of rmcp.
+/// Returns the tool failure for a connection that could not be opened. The message does not contain the error text of
+/// rmcp.
 pub(crate) fn connect_failure(error: ClientInitializeError, redactor: &Redactor) -> ToolFailure {
     tracing::warn!(error = redacted(&error, redactor), "connection to an MCP server failed");
     if error.is_authorization_required() {

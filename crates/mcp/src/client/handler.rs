@@ -17,13 +17,13 @@ use tokio::sync::Notify;
 
 use super::call::ProgressSubscriptions;
 
-/// Declines requests for input, and records notifications that the server's tools have changed.
+/// Declines requests for input, and notes when the server reports that its tools have changed.
 #[derive(Clone)]
 pub(crate) struct PeerHandler {
     /// Whether the last listing is out of date.
     pub stale: Arc<AtomicBool>,
     pub changed: Arc<Notify>,
-    /// The calls that report progress.
+    /// The progress subscriptions of the calls that use this connection.
     pub progress: ProgressSubscriptions,
 }
 

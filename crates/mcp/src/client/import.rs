@@ -61,7 +61,7 @@ pub struct McpImportReport {
 /// A tool that was not imported.
 #[derive(Debug)]
 pub struct SkippedMcpTool {
-    /// The name of the tool in the realm.
+    /// The name that the tool would have in the realm.
     pub ref_name: String,
     /// The reason.
     pub reason: String,
@@ -112,7 +112,7 @@ pub enum McpImportError {
     Unavailable(#[from] Unavailable),
 }
 
-/// A tool in the listing of a server.
+/// A tool that the MCP server lists.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RemoteTool {
@@ -150,7 +150,7 @@ impl McpImports {
             }
             McpImportSource::New(provider) => {
                 let prefix = provider.tool_prefix.clone();
-                // If a provider with this name exists, the import uses it.
+                // An existing provider with this name is used instead of the given one.
                 match self.provider(session, provider.ref_name.as_str()).await {
                     Ok(known) => (known.body, prefix, false),
                     Err(McpImportError::Registry(RegistryError::NotFound { .. })) => (*provider, prefix, true),
@@ -163,8 +163,8 @@ impl McpImports {
         }
         let name = provider.ref_name.clone();
         if is_new {
-            // The provider is validated and authorized before the server is contacted. It is stored only after the
-            // server has listed its tools.
+            // Before the first contact with the server, the provider is validated and the permission to create it is
+            // checked. The provider is stored only after the server has listed its tools.
             self.engine.registry.validate(session, &provider).await?;
         }
         self.may_import(session, &name)?;
@@ -179,8 +179,8 @@ impl McpImports {
         self.create_tools(session, &name, prefix.as_deref().unwrap_or_default(), described, dry_run).await
     }
 
-    /// Imports new tools of a provider's server, reports changed and missing tools, and records the time in the
-    /// provider.
+    /// Imports new tools of a provider's server, reports changed and missing tools, and stores the time of the
+    /// comparison in the provider.
     pub async fn discover(&self, session: &Session, name: &str) -> Result<Discovery, McpImportError> {
         let provider = self.provider(session, name).await?;
         self.engine.registry.validate(session, &provider.body).await?;

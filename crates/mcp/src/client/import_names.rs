@@ -17,7 +17,8 @@ pub(super) fn assign_names(
     let (kept, changed): (Vec<_>, Vec<_>) =
         with_names.partition(|(name, tool)| name.strip_prefix(prefix) == Some(tool.name.as_str()));
     let (mut named, mut skipped) = (Vec::new(), Vec::new());
-    // Maps the key of each assigned name to the name of the tool on the server.
+    // The names of tools on the server, by the keys of their names in the realm. Names that differ only in case have
+    // the same key.
     let mut assigned: HashMap<String, String> = HashMap::new();
     for (ref_name, tool) in kept.into_iter().chain(changed) {
         let upstream = &tool.name;
@@ -40,7 +41,7 @@ pub(super) fn assign_names(
 }
 
 /// Converts the server's name of a tool to a `refName` with this prefix. Illegal characters become `_`, and so does a
-/// second `/`. Illegal characters at the start of a part are removed, because a part must not start with `_`.
+/// second `/`. Characters that are not letters or digits are removed at the start of the name and after the `/`.
 fn local_name(prefix: &str, name: &str) -> String {
     let mut local = prefix.to_owned();
     for c in name.chars() {

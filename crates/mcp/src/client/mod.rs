@@ -43,18 +43,19 @@ pub(crate) use stream_first::StreamFirstClient;
 use listing::IMPORT_CATEGORY;
 use pool::ConnectionPool;
 
-/// The error reason of a call that was not made because too many commands are running.
+/// The error reason of a call that was not made because too many MCP servers run as child processes.
 const PROCESS_LIMIT: &str = "process_limit";
 
 /// Options of the client.
 pub struct ClientOptions {
     /// The HTTP client, which applies the egress rules.
     pub http: HttpClient,
-    /// Whether the server of a provider may be a command that runs on this machine.
+    /// Whether a provider may specify a command that starts its MCP server as a child process.
     pub stdio: bool,
-    /// The maximum numbers of such commands that may run at the same time.
+    /// The maximum numbers of MCP servers that run as child processes.
     pub process_limits: ProcessLimits,
-    /// The user that runs the commands. `None` is the user of this server. Only root can set another user.
+    /// The operating system user that runs the commands. `None` for the user of this process. Only root can set another
+    /// user.
     pub command_user: Option<CommandUser>,
 }
 
@@ -67,12 +68,12 @@ pub struct CommandUser {
     pub gid: u32,
 }
 
-/// The maximum numbers of running commands.
+/// The maximum numbers of MCP servers that run as child processes.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessLimits {
     /// The maximum for one realm.
     pub per_realm: usize,
-    /// The maximum for one principal. A command counts for the principal whose call started it.
+    /// The maximum for one principal. A child process counts for the principal whose call started it.
     pub per_principal: usize,
 }
 
@@ -84,10 +85,10 @@ struct Inner {
     http: HttpClient,
     stdio: bool,
     command_user: Option<CommandUser>,
-    /// Counts the running commands of each realm and of each principal.
+    /// Counts the child processes of each realm and of each principal.
     processes: (Shares, Shares),
     pool: ConnectionPool,
-    /// Notified when a server reports that its tools changed.
+    /// Notified when an MCP server reports that its tools changed.
     changed: Arc<Notify>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -111,7 +112,7 @@ impl Client {
         }))
     }
 
-    /// Whether the server of a provider may be a command that runs on this machine.
+    /// Whether a provider may specify a command that starts its MCP server as a child process.
     pub fn allows_stdio(&self) -> bool {
         self.0.stdio
     }

@@ -56,7 +56,7 @@ struct State {
 }
 
 impl Slot {
-    /// Returns the open connection, or connects again if it is missing or closed.
+    /// Returns the open connection. Connects if there is none or it is closed.
     pub(super) async fn get(
         &self,
         connect: impl Future<Output = Result<Connection, ToolFailure>>,
@@ -93,7 +93,7 @@ impl Slot {
     }
 }
 
-/// The number of consecutive failed or short-lived connections, and the time at which the last one ended.
+/// The number of consecutive connections that failed or were short-lived, and the time at which the last one ended.
 #[derive(Default)]
 struct Failures {
     consecutive: u32,

@@ -39,7 +39,7 @@ fn shown(line: &[u8], redactor: &Redactor) -> String {
     text
 }
 
-/// Reads the next line without its end. Returns false at the end of the input.
+/// Reads the next line without its line break. Returns false at the end of the input.
 async fn read_line(input: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
     line.clear();
     loop {

@@ -67,7 +67,7 @@ impl Client {
         let transport = HttpSseTransport::connect(client, url, headers)
             .await
             .map_err(|error| open_failure(&error, attempt.redactor))?;
-        // Servers with this transport do not know the newer handshake.
+        // Servers with the HTTP+SSE transport do not know the newer handshake.
         Connection::open(
             ClientLifecycleMode::Initialize,
             transport,
@@ -109,7 +109,8 @@ impl Client {
         command.args(arguments(&config.args, attempt)).env_clear();
         command.envs(INHERITED_ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         if let Some(CommandUser { uid, gid }) = self.0.command_user {
-            // `HOME` is the home directory of this server's user, and not of the command's user.
+            // `HOME` is removed, because it is the home directory of the user of this server, not of the command's
+            // user.
             command.uid(uid).gid(gid).env_remove("HOME");
         }
         command.envs(&config.env);
@@ -120,8 +121,8 @@ impl Client {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut command = CommandWrap::from(command);
-        // The whole process group is killed on drop, because launchers such as `npx` start the server as their own
-        // child process.
+        // The whole process group is killed on drop, because launchers such as `npx` start the MCP server as a child
+        // process of their own.
         command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
         let not_started = |error: std::io::Error| {
             tracing::warn!(%error, program, "MCP server process could not be started");

@@ -93,7 +93,7 @@ pub enum ProbeError {
     /// The connection failed.
     #[error("{0}")]
     Connect(String),
-    /// The server requires credentials, and there are none.
+    /// The server requires credentials, and the probe has none.
     #[error("the MCP server requires credentials")]
     LoginRequired,
     /// The server rejected the token.

@@ -91,8 +91,8 @@ impl Server {
     }
 }
 
-/// Returns the envelope of a finished call. The call of an agentic or composite tool can wait for an approval or a client.
-/// MCP has no answer for this, so the error names the run.
+/// Returns the envelope of a finished call. A call to an agentic or composite tool may wait for an approval or a
+/// client. MCP cannot report a waiting call as a result, so the error names the run.
 pub(super) fn finished_envelope(outcome: DirectOutcome) -> Result<Box<ToolEnvelope>, ErrorData> {
     match outcome {
         DirectOutcome::Done(envelope) => Ok(envelope),

@@ -326,8 +326,8 @@ fn event(message: &[u8]) -> Frame<Bytes> {
     Frame::data([b"data: ", message, b"\n\n"].concat().into())
 }
 
-/// Whether the call must be handled by rmcp. This is the case if the tool requires confirmation, has external effects or
-/// starts a run. Such a call must finish even if the client disconnects.
+/// Whether the call must be handled by rmcp. This is the case if the tool requires confirmation, has external effects
+/// or starts a run. Such a call must finish even if the client disconnects, which the fast path does not guarantee.
 fn needs_library(ready: &ReadyCall) -> bool {
     ready.has_external_effects() || ready.starts_run() || ready.tool.definition.requires_confirmation
 }

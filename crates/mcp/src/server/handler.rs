@@ -236,7 +236,8 @@ impl ServerHandler for Server {
 }
 
 impl Server {
-    /// Accepts a request that only concerns fixtures. Nothing has to be done, because fixtures never change.
+    /// Accepts a request that has an effect only on fixtures, such as a resource subscription. Nothing has to be done,
+    /// because fixture resources never change. If fixtures are disabled, returns the error of `otherwise`.
     fn only_fixtures(&self, otherwise: impl FnOnce() -> ErrorData) -> Result<(), ErrorData> {
         if self.0.fixtures.is_some() { Ok(()) } else { Err(otherwise()) }
     }

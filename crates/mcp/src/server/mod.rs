@@ -41,13 +41,13 @@ use tool_listing::ToolListingCache;
 #[derive(Clone)]
 pub(crate) struct Server(Arc<Inner>, Arc<GenerationWatch>);
 
-/// A receiver of catalog generations. It is created when the server announces change notifications to a client, so that
-/// later changes are not missed.
+/// A receiver of catalog generations. It is created when the server announces to a client that it sends change
+/// notifications, so that no later change is missed.
 type GenerationWatch = Mutex<Option<watch::Receiver<u64>>>;
 
 struct Inner {
     engine: Engine,
-    /// The id of the deployment, as a JSON text.
+    /// The id of the deployment, as a JSON string.
     deployment: Value,
     listings: ToolListingCache,
     consent_tokens: ConsentTokens,
@@ -61,7 +61,7 @@ struct Inner {
 struct RequestSession(Option<Session>);
 
 impl Server {
-    /// Identifies the deployment, so that a server does not import its own tools.
+    /// Returns the `_meta` that identifies the deployment. A server uses it to detect an import of its own tools.
     fn deployment_meta(&self) -> MetaObject {
         MetaObject::from(Map::from_iter([(hops::DEPLOYMENT_META_KEY.to_owned(), self.0.deployment.clone())]))
     }
@@ -118,7 +118,8 @@ fn session(cx: &RequestContext<RoleServer>) -> Result<Session, ErrorData> {
     Ok(Session { hops: hops::from_meta(&cx.meta), correlation, ..session })
 }
 
-/// The JSON-RPC error when a component of the server failed. The cause is logged and not sent to the client.
+/// Creates the JSON-RPC error for the failure of a component of this server. The cause is logged and not sent to the
+/// client.
 fn unavailable(error: impl std::error::Error + 'static) -> ErrorData {
     tracing::error!(error = &error as &dyn std::error::Error, "MCP request failed");
     ErrorData::internal_error("the server cannot answer at the moment; the cause is in its log", None)

@@ -28,7 +28,7 @@ struct OpenSessions {
     opening: usize,
 }
 
-/// The right to open a session.
+/// A place for a session that is being opened.
 pub(super) struct Reservation<'a> {
     counter: &'a SessionCounter,
     principal: PrincipalId,
@@ -39,7 +39,7 @@ impl SessionCounter {
         Self { per_principal, sessions, open: Mutex::default() }
     }
 
-    /// Reserves a session for a principal.
+    /// Reserves a place for a new session of a principal.
     pub(super) async fn reserve(&self, principal: PrincipalId) -> Result<Reservation<'_>, TooManySessions> {
         let live = self.sessions.sessions.read().await;
         let mut open = self.open();

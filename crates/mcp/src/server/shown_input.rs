@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-/// A longer text or key is shortened to this number of characters.
+/// The maximum length of a shown text or key, in characters. A longer one is shortened.
 const MAX_TEXT_CHARS: usize = 200;
 /// The maximum number of keys and list items that are shown.
 const MAX_VALUES: usize = 200;

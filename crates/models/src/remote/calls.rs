@@ -14,7 +14,7 @@ use crate::names::NameTable;
 pub(super) struct StreamedCalls {
     protocol: Protocol,
     calls: Vec<ToolCall>,
-    /// The length of the strings in the arguments, in bytes.
+    /// The total length of the strings in the arguments of all calls, in bytes.
     bytes: usize,
 }
 
@@ -37,7 +37,7 @@ impl StreamedCalls {
         }
     }
 
-    /// The length of the arguments so far, in bytes.
+    /// The total length of the strings in the arguments so far, in bytes.
     pub(super) fn argument_bytes(&self) -> usize {
         self.bytes
     }
@@ -91,9 +91,8 @@ impl CompletedCalls {
         if text.trim().is_empty() && !truncated {
             return Arguments::Json(json!({}));
         }
-        // There are three cases: the arguments are a JSON string whose content is `text`, or `text` is not JSON, or
-        // `text` was not parsed because the stream ended early. In the first case, the streamed text is the JSON string
-        // itself.
+        // `text` is the content of a JSON string, or a text that is not JSON, or JSON that was not parsed because the
+        // stream ended early. In the first case, the streamed text is the JSON string itself.
         let raw = self.streamed.iter().find(|known| known.call_id == call.call_id);
         let raw = raw.and_then(|known| known.fn_arguments.as_str()).unwrap_or_default();
         let parsed = [raw, text].map(|text| toolwright_budget::from_slice::<Value>(text.as_bytes()).ok());

@@ -48,8 +48,8 @@ pub(super) fn build_options(target: &Target, request: &ModelRequest) -> Result<C
     }
     disable_parallel_calls(target, request, &mut body);
     if has_effort_suffix(target) {
-        // `genai` keeps the suffix of the model's name if an effort is set explicitly. OpenAI's format has no token
-        // budget for reasoning, so `genai` does not send this effort.
+        // `genai` keeps the suffix of the model's name if an effort is set explicitly. This effort is a token budget,
+        // which `genai` does not send, because OpenAI's format has no token budget for reasoning.
         options.reasoning_effort = Some(ReasoningEffort::Budget(0));
     }
     if target.protocol == Protocol::Responses && captures_reasoning(target) {
@@ -116,9 +116,10 @@ impl ExtraParameters {
     }
 }
 
-/// Returns whether `genai` is asked to return the model's reasoning. Google is not asked: `genai` would also request
-/// thoughts, which older models reject, and Google sends the signatures anyway. With the Responses API, only reasoning
-/// models are asked: `genai` requests encrypted reasoning, which other models do not support.
+/// Returns whether `genai` is asked to return the model's reasoning. For Google, it is not asked: `genai` would also
+/// request thoughts, which older models reject, and Google sends the signatures anyway. For the Responses API, it is
+/// asked only if the model is a reasoning model: `genai` requests encrypted reasoning, which other models do not
+/// support.
 fn captures_reasoning(target: &Target) -> bool {
     match target.protocol {
         Protocol::Gemini => false,

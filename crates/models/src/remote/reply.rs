@@ -70,7 +70,7 @@ pub(super) async fn collect(
             {
                 collected.deferred_error = Some(Error::ChatResponse { body, model_iden });
             }
-            // The reason of this failure is in another frame of the Responses API.
+            // The Responses API reports the reason of this failure in another frame.
             Err(error @ Error::StreamParse { .. }) if protocol == Protocol::Responses => {
                 collected.deferred_error = Some(error);
                 break;

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use super::Target;
 use super::protocol::Protocol;
 
-/// Returns the content parts of the blocks that precede the text of an assistant message.
+/// Converts reasoning blocks to the content parts that a request places before the text of an assistant message. Skips
+/// signatures of tool calls, and blocks of other protocols.
 pub(super) fn leading_parts(target: &Target, blocks: &[Value]) -> Vec<ContentPart> {
     let part = |block: &Value| -> Option<ContentPart> {
         let text = |name: &str| block.get(name)?.as_str().map(str::to_owned);
@@ -68,7 +69,7 @@ pub(super) fn extract_blocks(
     }
 }
 
-/// Restores signed blocks. `genai` splits each of them into a signature and a text that follows it.
+/// Restores signed blocks. `genai` splits each signed block into a signature and the text that follows it.
 fn anthropic_blocks(content: &MessageContent) -> Vec<Value> {
     let mut blocks = Vec::new();
     let mut signature: Option<&str> = None;
@@ -89,7 +90,7 @@ fn anthropic_blocks(content: &MessageContent) -> Vec<Value> {
     blocks
 }
 
-/// Collects the signatures, each with the index of its call. A signature without a call belongs to the text.
+/// Collects the signatures, each with the index of its call. A signature without a call was sent with the text.
 fn gemini_signatures(content: &MessageContent, calls: &[ToolCall]) -> Vec<Value> {
     let of_calls = calls.iter().enumerate().flat_map(|(index, call)| {
         let signatures = call.thought_signatures.iter().flatten();

@@ -58,12 +58,13 @@ use rule::{Rule, ScriptedReply};
 /// | `{{results/0}}`, `{{results/0/items/0/name}}` | the first result since the last user message, and a pointer into it |
 /// | `{{city}}` | the group `(?<city>…)` of `match` |
 ///
-/// `{{a|b}}` is the first of several placeholders that has a value; without a value it is `?`. `{{city:compact}}` has the
-/// letters and digits of the value only, in lower case. Inserted values are not searched for placeholders.
+/// `{{a|b}}` has the value of the first of several placeholders that has one. A placeholder without a value becomes
+/// `?`. `{{city:compact}}` has only the letters and digits of the value, in lower case. Inserted values are not
+/// searched for placeholders.
 ///
-/// A reply has `text`, or `json`: a value that becomes the text. A string of `json` that is one placeholder keeps the type
-/// of its value. A call has `arguments`, or `rawArguments` for text that is not JSON. A reply may also set `stop`,
-/// `thinking` and `usage`.
+/// A reply has `text`, or `json`: a value that is written as JSON text. If a string in `json` consists of one
+/// placeholder, the value of the placeholder replaces the string and keeps its type. A call has `arguments`, or
+/// `rawArguments` for text that is not JSON. A reply may also set `stop`, `thinking` and `usage`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Script {

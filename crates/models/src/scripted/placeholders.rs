@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::context::{Group, RequestContext};
 
-/// The names of placeholders that groups of a pattern must not have.
+/// The names of the built-in placeholders. A group of a pattern must not have one of these names.
 pub(super) const RESERVED: [&str; 3] = ["user", "result", "results"];
 
 /// The values of placeholders for one request and one rule.
@@ -47,7 +47,8 @@ impl<'a> Placeholders<'a> {
         map_strings(value, &|text| Value::String(self.fill(text)))
     }
 
-    /// Fills in the placeholders of all strings of a value. A string that is one placeholder is replaced by its value.
+    /// Fills in the placeholders of all strings of a value. A string that consists of one placeholder is replaced by
+    /// the value of the placeholder, which keeps its type.
     pub(super) fn fill_typed(&self, value: &Value) -> Value {
         map_strings(value, &|text| {
             let only = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
@@ -105,7 +106,7 @@ enum Lookup {
     Unknown,
 }
 
-/// Returns the text, or the value at a JSON pointer in it.
+/// Returns `text`, or the value at `pointer` in the JSON that `text` contains.
 fn lookup(text: &str, pointer: &str) -> Lookup {
     if pointer.is_empty() {
         return Lookup::Found(text.into());
@@ -114,8 +115,8 @@ fn lookup(text: &str, pointer: &str) -> Lookup {
     found.map_or(Lookup::Missing, Lookup::Found)
 }
 
-/// Returns the JSON that a text is, or that its first `<data>` block with JSON contains. The server marks data in
-/// messages with such blocks.
+/// Parses a text as JSON. If it is not JSON, parses its first `<data>` block that contains JSON. The server marks data
+/// in messages with such blocks.
 fn json_in(text: &str) -> Option<Value> {
     let block = |piece: &str| {
         let (_, rest) = piece.split_once('>')?;

@@ -72,7 +72,7 @@ fn cached_tokens_cost_the_cached_price() {
 }
 
 #[test]
-fn exact_name_takes_precedence_over_the_longest_prefix() {
+fn price_of_the_longest_matching_name_applies() {
     let prices = Prices::default();
     assert_eq!(prices.price_of("claude-sonnet-4-20250514"), prices.price_of("claude-sonnet-4"));
     assert_ne!(prices.price_of("gpt-4o-mini"), prices.price_of("gpt-4o"));

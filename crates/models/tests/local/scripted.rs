@@ -87,7 +87,7 @@ fn scripted(script: Value) -> ScriptedModel {
     ScriptedModel::new(Script::from_value(script).unwrap())
 }
 
-/// The reply to messages with the format that the reply must have.
+/// Returns the text of the reply to a request with these messages and this response format.
 fn reply_in(model: &ScriptedModel, messages: Value, format: Value) -> String {
     let mut request = request(messages);
     request.response_format = serde_json::from_value(format).unwrap();
@@ -95,7 +95,7 @@ fn reply_in(model: &ScriptedModel, messages: Value, format: Value) -> String {
 }
 
 #[test]
-fn groups_of_a_pattern_in_a_user_message_are_placeholders() {
+fn groups_of_a_pattern_that_matches_a_user_message_fill_placeholders() {
     let model = scripted(json!({
         "rules": [{
             "when": {"match": r"move all (?<company>[\w ]+) deals to (?<stage>[\w -]+)(?<rest>!)?"},
@@ -129,7 +129,7 @@ fn rule_can_require_a_property_of_the_response_schema() {
 }
 
 #[test]
-fn pointers_read_data_of_the_user_message_and_all_results_since_it() {
+fn json_pointers_read_the_last_user_message_and_all_later_results() {
     let model = scripted(json!({"otherwise": {"text":
         "{{user/0/tool}} {{results/0/n}} {{results/1}} {{results/1/n}} {{results/7/n}} {{results/1/n|results/0/n}} {{x|y}}"}}));
     let result = |content: &str| json!({"role": "tool", "id": "c", "name": "t", "content": content, "is_error": false});

@@ -6,7 +6,8 @@ use toolwright_notation::{AgentBundle, read_tool, write_agent, write_tool};
 
 use crate::generate;
 
-/// Returns the errors of a text. Undefined tools are not errors, because they are resolved by name when the agent runs.
+/// Returns the errors of a text. References to undefined tools do not count, because tools are resolved by name when
+/// the agent runs.
 fn diagnostics(text: &str) -> Vec<Diagnostic> {
     let found = check(text, &DefinitionIndex::default()).into_iter();
     found.filter(|diagnostic| diagnostic.code != DiagnosticCode::UndefinedReference).collect()

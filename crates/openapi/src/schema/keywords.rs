@@ -213,8 +213,8 @@ fn is_empty_list(keyword: &str, value: &Value) -> bool {
         && value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Returns whether the size of a keyword's value must be counted here. Nested schemas are counted when they are
-/// converted.
+/// Returns whether the size of a keyword's value must be counted with the keyword. The sizes of nested schemas are
+/// counted when these schemas are converted.
 fn is_leaf(keyword: &str) -> bool {
     matches!(
         keyword,

@@ -74,7 +74,7 @@ pub(crate) struct Converter<'d> {
     estimated_bytes: usize,
     /// The references that are being expanded, outermost first.
     expanding: Vec<&'d str>,
-    /// The names under `$defs`, by reference.
+    /// The names of the definitions under `$defs`, by reference.
     definition_names: HashMap<&'d str, String>,
     used_names: HashSet<String>,
     /// References whose definitions are not written yet.
@@ -195,7 +195,7 @@ impl<'d> Converter<'d> {
         }
     }
 
-    /// Returns the target of a reference, inlined, or a reference to its definition under `$defs`.
+    /// Returns the converted target of a reference, or a reference to the target's definition under `$defs`.
     fn inline_or_define(&mut self, reference: &'d str, depth: usize) -> Result<Value, ConversionError> {
         let target = resolve(&self.document.root, reference)?;
         let can_inline = !self.definition_names.contains_key(reference)
@@ -216,8 +216,8 @@ impl<'d> Converter<'d> {
         Ok(json!({ "$ref": format!("#/$defs/{name}") }))
     }
 
-    /// Returns the name of a reference's definition: its last segment, made unique. Schedules the definition on first
-    /// use.
+    /// Returns the name of the definition for a reference: the last segment of the reference, made unique. Schedules
+    /// the conversion of the definition on first use.
     fn definition_name(&mut self, reference: &'d str) -> String {
         if let Some(name) = self.definition_names.get(reference) {
             return name.clone();
@@ -242,7 +242,7 @@ impl<'d> Converter<'d> {
     fn hidden_properties(&mut self, fields: &'d Map<String, Value>) -> HashSet<&'d str> {
         let mut hidden = HashSet::new();
         let mut parts = vec![fields];
-        // The search counts against the size limit, because thousands of schemas may have the same parts.
+        // The search counts against the size limit, because thousands of schemas may refer to the same parts.
         for _ in 0..MAX_PARTS {
             let Some(fields) = parts.pop() else { break };
             if let Some(Value::Object(properties)) = fields.get("properties") {
@@ -259,7 +259,7 @@ impl<'d> Converter<'d> {
     }
 }
 
-/// Returns whether a keyword describes the schema and does not constrain values.
+/// Returns whether a keyword only describes the schema and does not constrain values.
 fn is_annotation(keyword: &str) -> bool {
     matches!(keyword, "description" | "deprecated" | "default" | "examples")
 }

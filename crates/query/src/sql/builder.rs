@@ -1,7 +1,7 @@
 //! Compiles a filter to an SQL condition.
 //!
-//! A condition is NULL if a value has another type than the condition expects. NULL and false have the same effect: a
-//! row matches only if the whole condition is true, and a negation is written as `IS NOT TRUE`.
+//! A condition is NULL if the type of a value differs from the type that the condition expects. NULL and false have the
+//! same effect: a row matches only if the whole condition is true, and a negation is written as `IS NOT TRUE`.
 
 use super::columns::TableColumn;
 use super::dialect::{path, sqlite_path_segment};
@@ -16,7 +16,7 @@ pub(super) struct Builder<'l> {
     pub dialect: Dialect,
     first: usize,
     params: Vec<Param>,
-    /// The number of aliases that subqueries use so far.
+    /// The number of subquery aliases that exist so far.
     aliases: usize,
 }
 
@@ -27,7 +27,8 @@ pub(super) enum Container {
     Element(String),
 }
 
-/// The SQL that converts the items of a list to SQL values. The whole list is one parameter: the text of a JSON array.
+/// The SQL that converts each item of a list to an SQL value. The whole list is one parameter: the text of a JSON
+/// array.
 pub(super) struct ItemCast {
     sqlite: &'static str,
     postgres: &'static str,
@@ -173,7 +174,7 @@ impl<'l> Builder<'l> {
     }
 
     /// Returns a call of `jsonb_path_query` that iterates over the values at the end of the path, and the alias of its
-    /// rows. Like field paths, JSON paths in Postgres continue into the elements of an array.
+    /// rows. A JSON path in Postgres continues into the elements of an array, as a field path does.
     fn postgres_rows(&mut self, field: &Field, container: &Container, end: &str) -> (String, String) {
         let path = self.bind_text(format!("{}{end}", path(field)));
         let within = match container {
@@ -319,7 +320,7 @@ impl<'l> Builder<'l> {
         if kind != Some(IndexKind::Text) || prefix.is_empty() {
             return vec![matches];
         }
-        // All texts with a common prefix lie in a range, so a range condition can use the index.
+        // The texts that begin with `prefix` form a range, and a range condition can use the index.
         let from = self.bind_text(prefix.as_str());
         let mut parts = vec![format!("{folded} >= {from}")];
         if let Some(end) = prefix_end(&prefix) {
@@ -361,7 +362,7 @@ impl<'l> Builder<'l> {
         join_conditions(parts, "OR").unwrap_or_else(|| "(1 = 0)".to_owned())
     }
 
-    /// Searches the scalar columns without converting them to JSON. The conversion would take a hundred times as long.
+    /// Searches the scalar columns without converting them to JSON. Converting them would take a hundred times as long.
     fn words_in_columns(&mut self, words: &Words, columns: Vec<&TableColumn>) -> Option<String> {
         let texts: Vec<String> = columns
             .into_iter()

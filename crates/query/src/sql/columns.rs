@@ -61,7 +61,7 @@ pub struct TableColumn {
     /// The quoted name with the table alias as a prefix.
     pub(super) column: String,
     pub(super) column_type: ColumnType,
-    /// Whether the value of the column is converted to text.
+    /// Whether the value of the field is the value of the column converted to text.
     as_text: bool,
 }
 
@@ -234,7 +234,7 @@ fn json_text(c: &str) -> String {
     format!("CASE typeof({value}) WHEN 'real' THEN printf('%!.17g', {c}) ELSE json_quote({value}) END")
 }
 
-/// SQLite: converts bytes and infinite numbers, which JSON cannot represent, to text. Other values are unchanged.
+/// SQLite: converts bytes and infinite numbers to text, because JSON cannot represent them. Other values are unchanged.
 fn json_compatible(c: &str) -> String {
     format!(
         "(CASE typeof({c}) WHEN 'blob' THEN lower(hex({c})) \

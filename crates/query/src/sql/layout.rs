@@ -85,7 +85,7 @@ impl Layout {
         }
     }
 
-    /// Splits the record into its scalar columns and a JSON expression for all other columns.
+    /// Returns the columns with scalar values, and a JSON expression for all other columns.
     pub(super) fn split_scalars(&self, dialect: Dialect) -> (Vec<&TableColumn>, Option<String>) {
         match &self.record {
             RecordStorage::Json(column) => (Vec::new(), Some(column.to_string())),

@@ -1,8 +1,8 @@
 //! Compiles filters, sort orders and cursors to SQL. Two kinds of tables are supported: tables with the record in one
 //! JSON column, and existing tables whose columns are the fields of a record ([`Layout::from_columns`]).
 //!
-//! The output is SQL text and parameters. The text contains only names from the [`Layout`] and placeholders. Everything
-//! from a query, including field paths, is passed as a parameter, which prevents SQL injection. The store builds and
+//! The output is SQL text and parameters. The text contains only names from the [`Layout`] and placeholders. All data
+//! from a query, including field paths, is passed as parameters, which prevents SQL injection. The store builds and
 //! runs the complete statements.
 //!
 //! | database | record column |

@@ -28,9 +28,9 @@ pub fn after_cursor(cursor: &Cursor, sort: &Sort, layout: &Layout, dialect: Dial
         IdColumn::Text(_) => format!("{} > {}", id(layout, dialect), builder.bind_text(cursor.id())),
         IdColumn::Key(key) => builder.after_key(key, cursor.id()),
     };
-    // The condition is built from the last sort key to the first. For each key, a row comes after the cursor if its
-    // value comes after the value of the cursor, or if both values are equal and the following keys put the row after
-    // the cursor.
+    // The condition is built from the last sort key to the first. For each key, a row comes after the cursor if the
+    // value of the row comes after the value of the cursor, or if both values are equal and the row comes after the
+    // cursor by the following keys.
     let keys = sort.keys().iter().zip(cursor.values()).rev();
     let sql = keys.fold(id, |beyond_in_rest, (key, value)| {
         let expressions = Expressions::new(key, &mut builder);
@@ -44,7 +44,7 @@ fn id(layout: &Layout, dialect: Dialect) -> String {
     match (&layout.id, dialect) {
         (IdColumn::Text(id), Dialect::Sqlite) => id.to_string(),
         (IdColumn::Text(id), Dialect::Postgres) => format!("{id} COLLATE \"C\""),
-        // This is the order of the index on the key column, so the database can use the index.
+        // The index on the key column has the same order, so the database can use it.
         (IdColumn::Key(key), _) => key.order_expression(dialect),
     }
 }

@@ -23,8 +23,8 @@ const MAX_TIMESTAMPS: usize = 16;
 const NEVER: &str = "(1 = 0)";
 
 impl Builder<'_> {
-    /// Returns a condition on the column. Every row that passes the test also satisfies the condition. Returns `None`
-    /// if no such condition can use an index.
+    /// Returns a condition on the column. Every row whose value passes the test also satisfies this condition. Returns
+    /// `None` if no such condition can use an index.
     pub(super) fn prefilter(&mut self, column: &TableColumn, value_test: &ValueTest) -> Option<String> {
         match value_test {
             ValueTest::In(values) => self.prefilter_equal(column, values),
@@ -69,7 +69,7 @@ impl Builder<'_> {
         let ValueSet { exact, folded, numbers, timestamps, .. } = values;
         let by_id = column.is_text() && matches!(column.column_type, ColumnType::Integer | ColumnType::Uuid);
         match (column.column_type, self.dialect) {
-            // Upper and lower case make no difference for integers and UUIDs.
+            // Integers and UUIDs have no upper and lower case, so a case-insensitive test can use the index.
             (ColumnType::Integer, _) | (ColumnType::Uuid, Dialect::Postgres) if by_id => {
                 let texts: Vec<String> = [exact, folded].into_iter().flatten().cloned().collect();
                 Some(match column.column_type {
@@ -177,8 +177,8 @@ impl Builder<'_> {
         self.is_in(texts, &value, TEXT).unwrap_or_else(|| NEVER.to_owned())
     }
 
-    /// Compares the column with those `texts` that are integers in their usual form, such as `7`. The text of an
-    /// integer never equals other texts, such as `07` or `+7`.
+    /// Compares the column with those `texts` that are integers in their usual form, such as `7`. An integer converted
+    /// to text never equals another text, such as `07` or `+7`.
     fn integer_in(&mut self, column: &TableColumn, texts: &[String]) -> String {
         let numbers: Vec<i64> = texts.iter().filter_map(|text| canonical_integer(text)).collect();
         self.is_in(&numbers, &column.column, INTEGER).unwrap_or_else(|| NEVER.to_owned())

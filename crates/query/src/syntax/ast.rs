@@ -144,7 +144,7 @@ impl CompareOp {
     }
 }
 
-/// The direction of a relation: whether the matching document is its source or its target.
+/// Whether the matching document is the source or the target of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// `hasEdge`, `hasOutgoingEdge`: the matching document references the other document.

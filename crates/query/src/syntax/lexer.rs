@@ -56,7 +56,7 @@ pub(super) fn shorten(text: &str) -> Cow<'_, str> {
 /// Reads tokens from a text.
 pub(super) struct Lexer<'s> {
     source: &'s str,
-    /// The end of the last token.
+    /// The byte offset at which the last token ends.
     pub offset: usize,
 }
 

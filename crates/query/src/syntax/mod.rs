@@ -22,7 +22,8 @@ pub const MAX_NESTING: u16 = 32;
 /// The maximum nesting of element matches `field:{…}`. They are the most expensive conditions for SQLite.
 pub const MAX_ELEMENTS: u16 = 8;
 
-/// The maximum number of conditions in a query. The resulting statement stays well below the limits of the databases.
+/// The maximum number of conditions in a query. The SQL statement for such a query stays well below the limits of the
+/// databases.
 pub const MAX_CONDITIONS: usize = 200;
 
 /// The maximum number of characters of a pattern or of the words of `text(…)`.

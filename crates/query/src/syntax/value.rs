@@ -139,7 +139,7 @@ impl<'s> Parser<'s> {
         Ok(Some(id))
     }
 
-    /// Parses an argument that is the id or the name of a record. `@@` before an id is optional here.
+    /// Parses a function argument that is the id or the name of a record. `@@` before an id is optional here.
     pub(super) fn record(&mut self, what: &str) -> ParseResult<Term> {
         let offset = self.offset;
         let word = match self.token {

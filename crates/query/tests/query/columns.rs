@@ -1,4 +1,4 @@
-//! Tests for existing tables whose columns are the fields of a record: SQL and matching in memory must give the same
+//! Tests for existing tables whose columns are the fields of a record: SQL and matching in memory must find the same
 //! records.
 
 use std::cell::RefCell;
@@ -168,7 +168,7 @@ impl Tables {
         texts.iter().map(|text| serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))).collect()
     }
 
-    /// Compares the rows that SQL finds to the records that match in memory. Repeats the comparison for each of the
+    /// Compares the rows that SQL finds with the records that match in memory. Repeats the comparison for each of the
     /// first `count` columns of `keys` as the key column.
     async fn agree(&mut self, queries: &[String], count: usize) -> Result<(), TestCaseError> {
         let (variables, edges) = (variables(), edges());
@@ -209,8 +209,8 @@ fn sql_and_in_memory_queries_match_the_same_rows_for_every_condition_and_column_
         let mut tables = Tables::open().await;
         tables.fill(&edge_case_values()).await;
         for (at, (field, ..)) in COLUMNS.iter().enumerate() {
-            // Each column is tested with a different subset of the conditions. All columns together cover every
-            // condition.
+            // Each column is tested with a different subset of the conditions. Together, the tests of all columns use
+            // every condition.
             let some: Vec<String> = edge_case_queries(field).into_iter().skip(at % 29).step_by(29).collect();
             let negated: Vec<String> = some.iter().step_by(5).map(|query| format!("!!{query}")).collect();
             tables.agree(&[some, negated].concat(), 1).await.unwrap();

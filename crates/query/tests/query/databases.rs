@@ -55,7 +55,7 @@ impl Databases {
     }
 
     /// Returns the ids of the records that satisfy `condition`, sorted by `order`. The placeholders of `condition`
-    /// start at 1, and the placeholders of `order` follow them.
+    /// start at 1, and the placeholders of `order` continue their numbers.
     pub(crate) async fn listed(&mut self, condition: &Fragment, order: &Fragment, dialect: Dialect) -> Vec<String> {
         let statement = format!("SELECT id FROM records AS r WHERE {} ORDER BY {}", condition.sql, order.sql);
         let params: Vec<&Param> = condition.params.iter().chain(&order.params).collect();

@@ -79,8 +79,8 @@ fn postgres_uses_the_index_of_a_searchable_field() {
     check(Dialect::Postgres);
 }
 
-/// A database uses an index only for the expression that the index was created with. Changing an expression would
-/// disable existing indexes.
+/// A database uses an index only for the expression that the index was created with. If a release changed an
+/// expression, the databases would no longer use existing indexes.
 #[test]
 fn index_expressions_are_the_same_as_in_earlier_releases() {
     let [(_, text), (_, number), _] = fields();

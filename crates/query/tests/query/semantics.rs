@@ -391,7 +391,7 @@ fn variable_matches_the_same_documents_as_its_value() {
 }
 
 #[test]
-fn edge_conditions_match_the_documents_of_the_bound_edge_filters() {
+fn has_edge_matches_the_documents_that_have_the_relation() {
     check(&[
         ("hasEdge(owns, ORG-ACME)", "ae"),
         ("hasOutgoingEdge(owns, \"ORG-ACME\")", "ae"),

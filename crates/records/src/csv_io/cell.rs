@@ -149,8 +149,8 @@ fn unescape_formula(cell: &str) -> &str {
     if is_escaped(cell) { cell.get(1..).unwrap_or_default() } else { cell }
 }
 
-/// Whether a text consists of one or more `'` and a formula. Such a text is escaped too, so that unescaping returns the
-/// original text.
+/// Whether a text consists of one or more `'` followed by a formula. Such a text is escaped too, so that unescaping
+/// returns the original text.
 fn is_escaped(text: &str) -> bool {
     text.starts_with('\'') && text.trim_start_matches('\'').starts_with(FORMULA_PREFIXES)
 }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn json_values_in_untyped_columns_round_trip() {
+    fn json_values_in_untyped_csv_columns_round_trip() {
         let object = json!({ "anyOf": [{ "type": "object" }, { "type": "string" }] });
         for schema in [json!({}), json!(true), object, json!({ "description": "Anything." })] {
             let column = column(schema);
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn random_text_in_untyped_column_round_trips(text in "[\"'=+\\-@\\[\\]{}0-9a-ctrue \t\r\n\\\\]{0,12}") {
+        fn random_text_in_untyped_csv_column_round_trips(text in "[\"'=+\\-@\\[\\]{}0-9a-ctrue \t\r\n\\\\]{0,12}") {
             let column = column(json!({}));
             let cell = column.write(&json!({ "x": text }));
             prop_assert_eq!(column.read(&cell).unwrap(), Some(Value::from(text)));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_formula_does_not_start_with_a_formula_character_and_round_trips() {
+    fn escaped_text_does_not_start_with_a_formula_character_and_round_trips() {
         for text in ["=1+1", "-5", "@x", "'=1", "''=1", "'", "it's", "\tx", "+", "plain", "'quoted'"] {
             let cell = escape_formula(text);
             assert!(!cell.starts_with(FORMULA_PREFIXES), "{cell}");

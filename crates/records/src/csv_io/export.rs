@@ -25,7 +25,7 @@ pub struct ExportRequest {
     pub sort: Option<String>,
     /// The columns, such as `id, name`. `None` exports the properties of the type.
     pub columns: Option<String>,
-    /// Values for variables of the query.
+    /// The values of the query's variables.
     pub variables: Map<String, Value>,
 }
 

@@ -61,7 +61,7 @@ struct Row {
     line: u64,
     /// The row as a record, which is created if no stored record has the same id.
     entity: IncomingRecord,
-    /// The fields to set in the stored record that has the id of the row, and their values.
+    /// The fields to set, with their values, if a stored record has the same id.
     cells: Vec<(Field, Value)>,
 }
 

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_and_column_of_unclosed_quote_are_returned() {
+    fn unclosed_quote_in_csv_text_is_found_with_its_line_and_column() {
         for (text, expected) in [
             ("", None),
             ("a,b\n1,\"x\"\n", None),

@@ -34,7 +34,7 @@ struct Arguments {
 }
 
 impl RecordBackend {
-    /// Creates the backend. The permission to call a tool includes its operation on the records.
+    /// Creates the backend. A principal that may call a tool may also perform the tool's operation on the records.
     pub fn new(records: &Records) -> Self {
         Self(records.authorized_by_tool())
     }

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn excluded_operations_have_no_tool() {
+    fn generated_tools_inherit_category_and_tags_and_excluded_operations_have_no_tool() {
         let tools = tool_definitions(&order(), &[Operation::Get]);
         let names: Vec<_> = tools.iter().map(|tool| tool.ref_name.to_string()).collect();
         assert_eq!(names, ["search_orders", "count_orders", "create_order", "update_order"]);

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn description_contains_the_operation_and_the_fields_and_two_example_queries() {
+    fn tool_description_contains_the_operation_the_fields_and_two_example_queries() {
         let text = describe(
             &sales_order(json!({ "properties": {
                 "status": { "type": "string", "enum": ["open", "in review"], "description": "Where it stands." },
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn example_queries_parse() {
+    fn example_queries_in_tool_descriptions_are_valid() {
         for schema in [
             json!({}),
             json!({ "properties": { "a b": { "type": "string" }, "x'y": { "enum": ["say \"hi\"", 1] }, "": { "type": "string" } } }),

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn numeric_ids_and_references_become_strings() {
+    fn numeric_ids_and_references_in_tool_output_become_strings() {
         let relations = json!([{ "name": "customer", "type": "Customer", "field": "customer" },
             { "name": "parts", "type": "Part", "field": "parts", "many": true }]);
         let entity_type = order(json!({ "relations": relations }));

@@ -237,8 +237,8 @@ fn unavailable(error: toolwright_store::StoreError) -> Unavailable {
     Unavailable::new("the database with the records did not answer", error)
 }
 
-/// The violation for a change that the database rejected. The message of the database may be shown, because it concerns
-/// only values that the caller sent.
+/// The violation for a change that the database rejected. The message of the database may be shown, because it refers
+/// only to values that the caller sent.
 fn rejected_by_database(why: &str) -> Violation {
     Violation { path: String::new(), message: format!("the database rejected the record: {why}") }
 }

@@ -10,8 +10,8 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, Re
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// The environment variables that set the region, the endpoint and the credentials. If they set no credentials, the
-/// credentials of the machine are used.
+/// The environment variables that set the region, the endpoint and the credentials. Without credentials in these
+/// variables, the machine's own credentials (such as an instance role) are used.
 const VARIABLES: [(&str, AmazonS3ConfigKey); 13] = [
     ("AWS_ACCESS_KEY_ID", AmazonS3ConfigKey::AccessKeyId),
     ("AWS_SECRET_ACCESS_KEY", AmazonS3ConfigKey::SecretAccessKey),
@@ -32,8 +32,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the result of a check is reused. Anyone can cause a check without an API key, and S3 charges for each
-/// request.
+/// How long the result of a check is reused. The health check needs no API key, so anyone can cause a check, and S3
+/// charges for each request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -100,8 +100,7 @@ impl Bucket {
         problem.map_or(Ok(()), |problem| Err(problem.into()))
     }
 
-    /// Lists the objects under a prefix that no realm uses. Fails if the bucket does not exist, and finds no objects
-    /// otherwise.
+    /// Lists the objects under a prefix that no realm uses, so the list is empty. Fails if the bucket does not exist.
     async fn list_nothing(&self) -> Result<(), BoxError> {
         let nothing = self.key(&Path::from("readiness-check"));
         let mut objects = self.objects.list(Some(&nothing));

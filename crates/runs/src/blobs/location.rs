@@ -20,7 +20,7 @@ pub enum BlobLocation {
     },
 }
 
-/// The error for a text that is not the location of a blob store. It does not repeat the text, because a wrong URL may
+/// The error for a text that is not a valid location. The error does not repeat the text, because an invalid URL may
 /// contain credentials.
 #[derive(Debug, thiserror::Error)]
 #[error("must be `s3://BUCKET/PREFIX` or `file:///PATH`: {0}")]

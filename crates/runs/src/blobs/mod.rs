@@ -37,9 +37,9 @@ enum Storage {
 /// A stored payload.
 #[derive(Debug)]
 pub struct Blob {
-    /// Its media type.
+    /// The media type of the payload.
     pub content_type: String,
-    /// Its bytes.
+    /// The content of the payload.
     pub bytes: Bytes,
 }
 
@@ -106,8 +106,9 @@ const NO_ANSWER: &str = "blob storage did not answer";
 const ROUTE: &str = "/api/v1/ai/blobs/";
 
 impl BlobStore {
-    /// Loads the images that these messages refer to, latest first, up to the size limit of one request. An image that
-    /// cannot be read is omitted, because the model can continue with the text of the tool result.
+    /// Loads the images that these messages refer to, by URL. Starts with the latest message and stops at the size
+    /// limit of one request. An image that cannot be read is omitted, because the model can continue with the text of
+    /// the tool result.
     pub async fn images(&self, realm: &RealmScope, messages: &[Message]) -> BTreeMap<String, Image> {
         let named = messages.iter().rev().flat_map(|message| match message {
             Message::Tool { images, .. } => images.as_slice(),
@@ -142,7 +143,7 @@ async fn read_file(folder: &LocalFileSystem, location: &path::Path) -> object_st
     folder.get(location).await?.bytes().await
 }
 
-/// Writes a file that only its owner can access. The folder protects the file until its mode is set.
+/// Writes a file that only its owner can access. Until the mode of the file is set, the mode of its folder protects it.
 async fn write_private_file(
     files: &LocalFileSystem,
     location: &path::Path,
@@ -183,8 +184,8 @@ impl ports::BlobStorage for BlobStore {
 }
 
 /// Returns a media type that fits into a file name. If the type is too long, its parameters are removed. If it is still
-/// too long, it is replaced by `application/octet-stream`. The payload belongs to a completed call, so it is stored
-/// even if its sender declares an unusual type.
+/// too long, it is replaced by `application/octet-stream`. The call that produced the payload has already ended, so the
+/// payload is stored even if its media type is unusual.
 fn short_content_type(content_type: String) -> String {
     if content_type.len() <= MAX_CONTENT_TYPE_BYTES {
         return content_type;
@@ -193,7 +194,8 @@ fn short_content_type(content_type: String) -> String {
     if essence.len() <= MAX_CONTENT_TYPE_BYTES { essence.to_owned() } else { "application/octet-stream".to_owned() }
 }
 
-/// The hash of the content, followed by the encoded media type. So no second object has to store the media type.
+/// Returns the id of a payload: the hash of the content, followed by the encoded media type. The id contains the media
+/// type, so the storage needs no second object for it.
 fn id_of(payload: &Payload) -> String {
     let hash = HEXLOWER.encode(&Sha256::digest(&payload.bytes));
     format!("{hash}-{}", BASE32_NOPAD.encode(payload.content_type.as_bytes()).to_ascii_lowercase())

@@ -15,20 +15,20 @@ const WINDOW: u32 = 100;
 /// The maximum number of differences that a divergence lists.
 const MAX_DIFFERENCES: usize = 20;
 
-/// The fields of the first entry that name a run or a request. They always differ between two runs.
+/// The fields of the first entry that identify a run or a request. They are not compared.
 const ORIGIN_FIELDS: [&str; 6] = ["correlation", "session", "conversation", "parent", "parent_call", "forked_from"];
 
 /// The result of a comparison.
 pub struct JournalComparison {
-    /// The first entry that differs; `None` if the journals are equal.
+    /// The first difference between the journals; `None` if the journals are equal.
     pub divergence: Option<Divergence>,
-    /// One page of the aligned entries.
+    /// One page of the entries of both journals, aligned by number.
     pub entries: Vec<AlignedEntry>,
     /// The number of the first entry of the next page; `None` on the last page.
     pub next: Option<u64>,
 }
 
-/// The first entry in which two journals differ.
+/// The first difference between two journals.
 pub struct Divergence {
     /// The number of the entry.
     pub n: u64,
@@ -36,7 +36,7 @@ pub struct Divergence {
     pub kind: Option<String>,
     /// The kind of the entry of the second run; `None` if its journal ends before this entry.
     pub other_kind: Option<String>,
-    /// The fields that differ.
+    /// The differing fields. Empty if one of the journals ends before this entry.
     pub differences: Vec<ValueDifference>,
 }
 
@@ -53,10 +53,10 @@ pub struct AlignedEntry {
 }
 
 impl Runs {
-    /// Compares the journals of two runs. Entries are aligned by their number, because a fork has the same numbers as
-    /// its original. Both journals are read in windows of 100 entries: first from the beginning to the first
-    /// divergence, then the page that begins at entry `from`. Without `from`, the page begins shortly before the
-    /// divergence.
+    /// Compares the journals of two runs. Entries are aligned by their number, because a fork and its original number
+    /// their entries in the same way. First, both journals are read up to the first difference, in windows of 100
+    /// entries. Then the page that begins at entry `from` is read. Default of `from`: a few entries before the first
+    /// difference.
     pub async fn compare_journals(
         &self,
         session: &Session,
@@ -101,7 +101,7 @@ impl Inner {
         }
     }
 
-    /// Reads the entries of both runs after the entry `after`.
+    /// Reads up to `limit` entries of both runs after entry `after`.
     async fn pairs(
         &self,
         home: &RealmScope,

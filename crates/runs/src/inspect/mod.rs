@@ -20,7 +20,7 @@ pub use page::{InspectedEntry, JournalPage};
 pub use state::StateAt;
 pub use tree::{RunNode, RunTree};
 
-/// The number of entries that one query of a replay reads.
+/// The maximum number of entries that a replay reads with one query.
 const REPLAY_PAGE: u32 = 500;
 
 /// Why a part of a run cannot be read.
@@ -58,7 +58,8 @@ impl Runs {
         Ok(RunQuery { principal: Some(principal), ..query })
     }
 
-    /// Returns the row of a run that the session may read, after its entries in memory are committed.
+    /// Returns the row of a run if the session may read the run. Also commits the entries that are only in memory, so
+    /// that they can be read from the store.
     async fn inspected(&self, session: &Session, run: RunId) -> Result<Run, CommandError> {
         let row = self.permitted(session, run, Action::Read).await?;
         if self.0.registry.get(run).is_some() {
@@ -69,12 +70,12 @@ impl Runs {
 }
 
 impl Inner {
-    /// Replays a journal up to the entry `to`, a page of entries at a time. `each` is called with the machine after the
-    /// first replayed entry and after each later one. The replay starts with a checkpoint if there is one at entry
-    /// `from` or earlier. Returns `None` if the run has no entries.
+    /// Replays the journal of a run up to the last entry of `range`, a page of entries at a time. If there is a
+    /// checkpoint at the first entry of `range` or before it, the replay starts at the checkpoint, otherwise at the
+    /// first entry of the journal. `each` is called with the number of an entry and the machine after it: first for the
+    /// entry at which the replay starts, then for each replayed entry. Returns `None` if the run has no entries.
     ///
-    /// The time is proportional to the number of replayed entries, which are the entries between the checkpoint and
-    /// `to`. Without a checkpoint, they are all entries up to `to`.
+    /// The time is proportional to the number of replayed entries.
     async fn replay_to(
         &self,
         home: &RealmScope,

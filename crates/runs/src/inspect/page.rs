@@ -21,29 +21,29 @@ pub struct JournalPage {
     pub next: Option<u64>,
 }
 
-/// An entry of a journal with its call, its duration, and whether the run can be forked at the entry.
+/// An entry of a journal with its call, its start time, and whether the run can be forked after the entry.
 pub struct InspectedEntry {
     /// The entry.
     pub entry: Entry,
     /// The content as JSON, with its shared parts.
     pub body: Value,
-    /// The call that the entry concerns.
+    /// The id of the call to which the event of the entry applies; `None` if it does not apply to exactly one call.
     pub call_id: Option<CallId>,
     /// The tool of the call.
     pub tool: Option<String>,
     /// The start time of the operation that ends with this entry.
     pub started_at: Option<Timestamp>,
-    /// The reason why the run cannot be forked at this entry; `None` if it can.
+    /// The reason why the run cannot be forked after this entry; `None` if it can.
     pub fork_obstacle: Option<&'static str>,
 }
 
 impl Runs {
     /// Returns one page of the journal of a run. One query reads the entries of the page and their neighbours.
     ///
-    /// The fork state after an entry is stored with the next entry. For the last entry of a run that has not ended, the
-    /// entries after the last checkpoint are replayed. There are at most about fifty of them. Entries of earlier
-    /// builds, and journals that are stored as one text in the row of the run, have no stored fork state. In these
-    /// cases the whole journal up to the page is replayed.
+    /// The fork state after an entry is stored with the next entry. The last entry of a run that has not ended has no
+    /// next entry. For this entry, the entries after the last checkpoint are replayed, which are about fifty at most.
+    /// Entries of earlier builds, and journals that are stored as one text in the row of the run, have no stored fork
+    /// states. In these cases the journal is replayed up to the end of the page.
     pub async fn journal_page(
         &self,
         session: &Session,
@@ -81,7 +81,7 @@ impl Inner {
         Ok(InspectedEntry { entry, body, call_id, tool, started_at, fork_obstacle: None })
     }
 
-    /// Returns the fork states after the entries of a page, by entry.
+    /// Returns the fork state after each entry of a page, by entry number.
     async fn fork_states(
         &self,
         home: &RealmScope,
@@ -108,7 +108,7 @@ impl Inner {
     }
 }
 
-/// Returns the fork state after an entry; `None` if the stored rows do not contain it.
+/// Returns the fork state after an entry; `None` if it is not stored.
 fn stored_state(run: &Run, row: &JournalRow) -> Option<ForkState> {
     let parse = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok());
     let ends_run = run.state.status.is_terminal() && row.entry.n == run.state.journal_position.n;
@@ -122,7 +122,7 @@ fn stored_state(run: &Run, row: &JournalRow) -> Option<ForkState> {
     }
 }
 
-/// Returns the call and the tool that the content of an entry names.
+/// Returns the call id and the tool from the envelope in an entry; `None` if the entry has no envelope.
 fn call_of(entry: &Entry) -> Option<(Option<CallId>, Option<String>)> {
     match &entry.body {
         EntryBody::Event(

@@ -11,22 +11,22 @@ use crate::Runs;
 
 /// The state of a run after an entry.
 pub struct StateAt {
-    /// The entry.
+    /// The number of the entry.
     pub at: u64,
     /// The first entry of the journal.
     pub start: RunStart,
-    /// The machine after the entry.
+    /// The state of the machine after the entry.
     pub run: AgentRun,
-    /// The reason why the run cannot be forked at this entry; `None` if it can.
+    /// The reason why the run cannot be forked after this entry; `None` if it can.
     pub fork_obstacle: Option<&'static str>,
 }
 
 impl Runs {
     /// Returns the state of a run after the entry `at`, or after the last entry if `at` is `None`.
     ///
-    /// The state is a function of the entries. The time is proportional to the number of replayed entries. These are
-    /// the entries between the checkpoint and `at`, or all entries up to `at` if there is no checkpoint before it. The
-    /// entries are read a page at a time.
+    /// The state is computed by replaying entries: the entries between the last checkpoint and `at`, or all entries up
+    /// to `at` if there is no checkpoint before it. The time is proportional to their number. The entries are read a
+    /// page at a time.
     pub async fn state_at(&self, session: &Session, run: RunId, at: Option<u64>) -> Result<StateAt, InspectError> {
         let row = self.inspected(session, run).await?;
         let (to, written) = (at.unwrap_or(u64::MAX), row.state.journal_position.n);

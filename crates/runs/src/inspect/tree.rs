@@ -12,7 +12,7 @@ use crate::{Run, Runs};
 /// The maximum number of runs in a tree.
 const MAX_RUNS: usize = 500;
 
-/// The maximum number of levels below the first run. Delegation is never nested deeper.
+/// The maximum number of levels below the root of a tree. Runs never delegate to deeper levels.
 const MAX_LEVELS: usize = 16;
 
 /// A run with its child runs.
@@ -25,13 +25,13 @@ pub struct RunTree {
 
 /// A run of a tree.
 pub struct RunNode {
-    /// The run. Its tokens and cost include those of the child runs whose results it received.
+    /// The run. Its tokens and cost include those of each child run that ended before the run did.
     pub run: Run,
-    /// The tokens of the run and of all its child runs.
+    /// The tokens of the run and of all runs below it.
     pub total_tokens: u64,
-    /// The cost of the run and of all its child runs, in US dollars.
+    /// The cost of the run and of all runs below it, in US dollars.
     pub total_cost_usd: f64,
-    /// The child runs, in the order of their start.
+    /// The child runs of this run, in the order of their start.
     pub children: Vec<RunNode>,
 }
 
@@ -58,7 +58,7 @@ impl Runs {
     }
 }
 
-/// Builds the tree from the runs of each level, from the last level to the first. The first level has one run.
+/// Builds the tree from the runs of each level. Starts with the last level. The first level has one run, the root.
 fn build(levels: Vec<Vec<Run>>) -> Option<RunNode> {
     let mut nodes: Vec<RunNode> = Vec::new();
     for level in levels.into_iter().rev() {
@@ -91,8 +91,8 @@ impl RunNode {
     }
 }
 
-/// Whether the tokens and the cost of a run include those of its child run. A parent receives the result of a child run
-/// that ends before the parent does.
+/// Whether the tokens and the cost of a parent run already include those of a child run. This is the case if the child
+/// run ended first, because the parent run then received its result.
 fn counts_in_parent(parent: &Run, child: &Run) -> bool {
     match (parent.state.ended_at, child.state.ended_at) {
         (_, None) => false,

@@ -78,7 +78,8 @@ pub(super) fn check(world: &World) -> BTreeMap<String, u64> {
     events
 }
 
-/// Compares the projections of a run with the entries and writes of the run, and returns the differences.
+/// Compares the stored rows of effects and decisions of a run with the journal and the executed writes. Returns the
+/// differences.
 fn wrong_projections(run: RunId, row: &Row, writes: &Writes) -> Vec<String> {
     let mut wrong = Vec::new();
     let decided = row.entries.iter().filter(|entry| entry.kind == "approval_decided").map(|entry| entry.n);
@@ -99,7 +100,7 @@ fn wrong_projections(run: RunId, row: &Row, writes: &Writes) -> Vec<String> {
     wrong
 }
 
-/// The first error in the hash chain of a journal.
+/// Returns the first error in the hash chain of a journal.
 fn broken(run: RunId, row: &Row) -> Option<String> {
     let mut hash = chain::origin(run);
     for (position, entry) in row.entries.iter().enumerate() {
@@ -119,7 +120,7 @@ fn reason(envelope: &ToolEnvelope) -> Option<&str> {
     envelope.error.as_ref()?.details.as_ref()?.get("reason")?.as_str()
 }
 
-/// Whether this reason in an envelope says that the call was not executed.
+/// Whether an envelope with this reason says that the call was not executed.
 fn denies(reason: &str) -> bool {
     matches!(reason, "approval_denied" | "approval_expired" | "not_allowed" | "unknown_tool" | "definition_changed")
 }

@@ -23,7 +23,7 @@ use crate::lifecycle::{self, RunLaunch};
 const FAULT_PERIOD: Duration = Duration::from_secs(300);
 /// The period in which runs are started.
 const START_PERIOD: Duration = Duration::from_secs(45);
-/// After the faults have stopped, all runs must end within this time.
+/// The time within which all runs must end after the faults have stopped.
 const MAX_DURATION: Duration = Duration::from_secs(4 * 3600);
 
 /// The running servers.
@@ -43,7 +43,7 @@ pub(super) async fn simulate(world: &World) {
     }
     tokio::spawn(answer_waits(world.clone(), Arc::clone(&servers)));
     let begun = tokio::time::Instant::now();
-    // Runs are started only during `START_PERIOD`, so faults do not stop before its end.
+    // Runs are started during `START_PERIOD`, so the faults do not stop before the end of this period.
     while begun.elapsed() < FAULT_PERIOD && (begun.elapsed() < START_PERIOD || !all_ended(world)) {
         tokio::time::sleep(Duration::from_secs(5)).await;
     }
@@ -133,7 +133,7 @@ async fn stop_gracefully(world: &World, server: &Server) {
     server.lifetime.end("gracefully");
 }
 
-/// One of the running servers.
+/// Returns one of the running servers.
 pub(super) fn any_server(world: &World, servers: &Servers) -> Option<Arc<Server>> {
     let first = usize::try_from(world.state().random.below(2)).unwrap_or(0);
     [first, 1 - first].into_iter().find_map(|place| lock(&servers[place]).clone())
@@ -200,7 +200,7 @@ fn run_start(world: &World, run: RunId, durable: bool) -> RunStart {
     RunStart { delegates: ["delegate".to_owned()].into(), durable, ..RunStart::new("simulated", "hash", "user", spec) }
 }
 
-/// Answers the approvals and client actions that runs wait for. Some get two answers and some get none.
+/// Answers the approvals and client actions that runs wait for. Some of them get two answers and some get none.
 async fn answer_waits(world: World, servers: Servers) {
     loop {
         world.sleep_random(|random| random.millis(15_000)).await;

@@ -49,7 +49,8 @@ impl Connection {
         if self.world.chance(faults.reply_lost) { Delivery::ReplyLost } else { Delivery::Delivered }
     }
 
-    /// Executes a request, and returns its reply. Returns an error if the request or the reply is lost.
+    /// Sends a request that has the given effect, and returns the reply. Returns an error if the request or the reply
+    /// is lost.
     async fn ask<T>(&self, effect: impl FnOnce() -> T) -> Result<T, StoreError> {
         let fate = self.send().await;
         if matches!(fate, Delivery::Lost) {
@@ -169,7 +170,7 @@ fn write_run(world: &World, server: &str, run: RunId, changes: &[&RunChange]) ->
         }
         _ => {}
     }
-    // A write is rejected if it would move the state of the run back to an earlier journal position.
+    // A change is rejected if it would set the state of the run back to an earlier journal position.
     let position = state.rows.get(&run).map_or(0, |row| row.state.journal_position.n);
     let mut positions = changes.iter().filter_map(|change| match change {
         RunChange::UpdateState { state, .. } => Some(state.journal_position.n),

@@ -1,5 +1,5 @@
-//! Simulated models and tools. At the start of each call they check the invariants, such as a committed intent and a
-//! lease.
+//! Simulated models and tools. At the start of each call, the invariants are checked, such as a committed intent and a
+//! valid lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +96,8 @@ impl SimulatedExecutor {
         }
     }
 
-    /// Delivers a request to the tool after a delay. The request arrives even if the server that sent it crashes.
+    /// Delivers a request to the tool after the delay `travel`. The request arrives even if the server that sent it
+    /// crashes.
     fn dispatch(&self, call: &CallToRun, travel: Duration) {
         let (world, run, call_id, tool) = (self.world.clone(), self.run, call.call_id.clone(), call.facts.name.clone());
         let idempotent = call.facts.idempotent;
@@ -106,7 +107,7 @@ impl SimulatedExecutor {
             let mut state = world.state();
             let write = state.writes.entry((run, call_id.clone())).or_default();
             write.tool = tool.clone();
-            // An idempotent tool executes a write once, because each attempt has the same idempotency key.
+            // All attempts of a call have the same idempotency key, so an idempotent tool executes the write once.
             write.done = if idempotent { 1 } else { write.done + 1 };
             let done = write.done;
             drop(state);
@@ -131,7 +132,7 @@ impl SimulatedExecutor {
         Ok(json!({ "done": true }))
     }
 
-    /// The delivery time of a request, and whether it is lost.
+    /// Returns the delivery time of a request, and whether the request is lost.
     fn journey(&self) -> (Duration, bool) {
         let mut state = self.world.state();
         let faults = state.faults;

@@ -1,5 +1,5 @@
-//! A simulated external scheduler. It repeats a request until a server replies. It loses no request, although servers
-//! crash and replies get lost.
+//! A simulated external scheduler. It repeats each request until a server replies, so no request is lost although
+//! servers crash and replies get lost.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use super::server::Server;
 use super::world::World;
 use crate::tasks::{Task, TaskEvent, TaskPlan};
 
-/// How often idle runs are woken, in case a request to the scheduler was lost.
+/// How often idle runs are woken. A request to wake a run may not have reached the scheduler.
 const IDLE_WAKE: Duration = Duration::from_secs(60);
 
 /// The scheduler. Clones share it.
@@ -80,7 +80,7 @@ impl Scheduler {
         .await
     }
 
-    /// Executes tasks and the tasks that follow, as one invocation, until the run has no tasks.
+    /// Executes tasks as one invocation, then the tasks that follow, until no tasks follow.
     async fn execute(self, run: RunId, mut tasks: Vec<Task>) {
         let invocation = self.next_invocation();
         loop {

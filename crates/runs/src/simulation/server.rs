@@ -27,7 +27,7 @@ use crate::registry::{RunHandle, RunMeta, RunRegistry};
 use crate::tasks::Stepper;
 use toolwright_catalog::Unavailable;
 
-/// The tasks of a server, which end when it crashes.
+/// The tasks of a server. They are aborted when the server crashes.
 pub(super) struct Lifetime {
     pub name: String,
     world: World,

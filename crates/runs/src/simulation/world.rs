@@ -53,11 +53,11 @@ pub(super) struct TaskRow {
     pub outcome: Option<String>,
 }
 
-/// The effects of one call to a tool that writes.
+/// What one call to a tool that writes has done to the outside world.
 #[derive(Debug, Default)]
 pub(super) struct ExternalWrite {
     pub tool: String,
-    /// How often the write was executed.
+    /// How often the tool executed the write.
     pub done: u32,
 }
 
@@ -175,7 +175,7 @@ impl World {
         self.state().stop_faults
     }
 
-    /// Whether an entry of this kind that contains this text is stored.
+    /// Whether the journal of a run has an entry of this kind that contains the text `about`.
     pub(super) fn recorded(&self, run: RunId, kind: &str, about: &str) -> bool {
         let state = self.state();
         let Some(row) = state.rows.get(&run) else { return false };
@@ -194,7 +194,8 @@ impl World {
         scheduled.map(|(run, _)| *run).collect()
     }
 
-    /// How often a person approved a call after its first intent. Each of these approvals permits one more attempt.
+    /// Returns how often a person approved a call after the first intent of the call. Each of these approvals permits
+    /// one more attempt.
     pub(super) fn approvals_after_intent(&self, run: RunId, call_id: &CallId) -> u32 {
         let state = self.state();
         let entries = state.rows.get(&run).map_or(&[][..], |row| &row.entries);

@@ -19,9 +19,9 @@ use crate::driver::sleep_until;
 use crate::ports::DriverHost;
 
 impl Stepper {
-    /// Executes tasks of a run and applies their outcomes. Returns when no task is in progress any more, with the tasks
-    /// that follow. `invocation` identifies the request. The scheduler repeats the request until it gets a reply. So
-    /// other invocations can leave these tasks to this invocation.
+    /// Executes tasks of a run and applies their outcomes. When none of these tasks is in progress any more, returns
+    /// the tasks that follow. `invocation` is the id of the scheduler's request, which the scheduler repeats until it
+    /// gets a reply. So another invocation may leave a running task to the invocation that executes it.
     pub(crate) async fn execute(
         self: &Arc<Self>,
         host: &Arc<dyn DriverHost>,
@@ -75,8 +75,8 @@ impl TaskBatch {
                 },
                 () = sleep_until(self.host.clock(), self.wake_at) => self.advance(&StepEvent::Wake).await.map(Some),
             };
-            // While other tasks are in progress, the tasks that follow are executed at once. Otherwise they belong to
-            // the next batch, which the scheduler records before it is executed.
+            // While other tasks are in progress, the tasks that follow are executed at once. Otherwise they are
+            // returned, so that the scheduler records them before they are executed.
             let started = match applied {
                 Ok(Some(next)) => {
                     plan = next;
@@ -174,7 +174,7 @@ impl TaskBatch {
 
 impl Drop for TaskBatch {
     fn drop(&mut self) {
-        // A batch that has panicked leaves its tasks to other invocations.
+        // If this batch has panicked, other invocations execute its remaining tasks.
         for id in &self.in_progress {
             self.stepper.running.remove(&self.key(id), &self.invocation);
         }

@@ -20,11 +20,11 @@ use crate::journal::wake_at;
 use crate::ports::{DriverHost, EffectExecutor as _, START_WITHIN, execute_effect};
 use crate::registry::RunHandle;
 
-/// How often a task checks that its run has not ended, and how often a server checks whether a write on another server has
-/// ended. A task that takes longer than this is registered in the store.
+/// How often a task checks that its run has not ended, and how often a server checks whether a write on another server
+/// has ended. A task that takes longer than this interval is registered in the store.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The data to execute a task.
+/// The data that a server needs to execute a task.
 pub(super) struct TaskContext {
     recorder: Arc<TaskRecorder>,
     handle: Arc<RunHandle>,
@@ -43,8 +43,8 @@ impl TaskContext {
 }
 
 impl Stepper {
-    /// Returns the data that is needed to execute each task, and when the run must be woken. The data is `None` if the
-    /// run no longer waits for the task.
+    /// Returns the data to execute each task, and when the run must be woken. If the run no longer waits for a task,
+    /// the data of that task is `None`.
     pub(super) async fn contexts(
         &self,
         host: &Arc<dyn DriverHost>,
@@ -124,15 +124,16 @@ impl Stepper {
             });
         };
         let time_limit = context.recorder.time_limit(write);
-        // While this server has a lease, other servers wait for the write instead of treating it as lost.
+        // While the lease of this server is valid, other servers wait for the write instead of treating it as
+        // interrupted.
         host.lease().cover(time_limit + START_WITHIN).await?;
         loop {
             let state = self.start_task(host, invocation, task, false).await?;
             match state {
                 TaskState::New => break,
                 TaskState::Done | TaskState::Obsolete | TaskState::Lost => return Ok(Some(TaskEnd::Stored)),
-                // The time limit has passed, so the server that registered the task never executed it: that server did
-                // not receive the reply to its registration.
+                // No server can still execute the write, because its time limit has passed. The server that registered
+                // the task may not have received the reply to its registration and may never have started the write.
                 _ if has_timed_out(context.intended_at, time_limit, host.clock().now()) => {
                     return Ok(Some(TaskEnd::Stored));
                 }

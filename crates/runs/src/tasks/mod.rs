@@ -37,8 +37,8 @@ pub use plan::{Task, TaskEvent, TaskPlan, Timer};
 use recorder::{RecordedTask, TaskRecorder};
 use running::RunningTasks;
 
-/// The maximum number of attempts of `advance` to apply one event. An attempt fails if another server has changed the
-/// journal.
+/// The maximum number of attempts to apply one event. An attempt fails if another server has changed the journal in the
+/// meantime.
 const MAX_CONFLICTS: usize = 3;
 /// The maximum number of cached runs.
 const MAX_CACHED_RUNS: u64 = 10_000;
@@ -54,10 +54,10 @@ pub(super) struct Stepper {
     running: RunningTasks,
 }
 
-/// One run of the cache. The mutex ensures that events are applied to a run one at a time.
+/// The cache entry of one run. The mutex ensures that only one event at a time is applied to the run.
 type CacheSlot = Arc<tokio::sync::Mutex<Option<CachedRun>>>;
 
-/// The result of a lookup in the cache and the store.
+/// The result of looking up a run in the cache and the store.
 enum CacheLookup<'a> {
     Run(&'a mut CachedRun),
     Ended(ScheduledRun),
@@ -65,7 +65,8 @@ enum CacheLookup<'a> {
     NotScheduled,
 }
 
-/// Whether the state of a cached run is compared with the row of the run.
+/// Whether a cached run is compared with the row of the run before it is used. The row shows whether another server has
+/// advanced the run.
 #[derive(Clone, Copy, PartialEq)]
 enum Freshness {
     Checked,
@@ -151,7 +152,8 @@ impl Stepper {
         self.cache.get_with(run, Arc::default)
     }
 
-    /// The plan for a run that has ended. It is needed because the scheduler may not have received the last plan.
+    /// Returns the plan for a run that has ended. The scheduler asks for this plan if the reply with the previous plan
+    /// was lost.
     async fn after_end(&self, run: RunId, row: &ScheduledRun, event: &StepEvent<'_>) -> Result<TaskPlan, Unavailable> {
         if let StepEvent::Command(id) = event {
             let reply = encode_reply(Err(CommandError::Ended(row.status.to_string()))).map_err(no_reply)?;
@@ -240,8 +242,8 @@ impl CachedRun {
         if !applied && freshness == Freshness::Assumed {
             return Err(AdvanceError::Conflict);
         }
-        // An event that was not applied may be repeated by a scheduler that did not receive the reply. Then all
-        // outstanding tasks are returned again.
+        // If the event was not applied, it may be a repeated event: the scheduler did not receive the first reply. Then
+        // all outstanding tasks are returned again.
         let all_tasks = self.run_to_rest().await? || !applied;
         if self.core.machine.ending().is_some() {
             return self.finish(stepper).await;
@@ -275,7 +277,8 @@ impl CachedRun {
         let freshly_loaded = std::mem::take(&mut self.freshly_loaded);
         let mut effects = self.core.machine.next();
         if freshly_loaded {
-            // These effects may already be scheduled as tasks. `apply` returns them again, without a new intent.
+            // These effects may already be scheduled as tasks. `apply` later returns them as tasks again, without
+            // recording a new intent.
             effects.retain(|effect| !is_task(effect) || is_unintended_write(effect));
         }
         loop {
@@ -287,7 +290,7 @@ impl CachedRun {
         }
     }
 
-    /// Completes the effects in progress. Returns whether there was at least one.
+    /// Completes the effects in progress. Returns whether there were any.
     async fn complete_effects(&mut self) -> Result<bool, WriteError> {
         let mut any = false;
         while let Some(outcome) = self.core.work.effects.next().await {
@@ -308,13 +311,14 @@ impl CachedRun {
         Ok(TaskPlan { parent, ..TaskPlan::default() })
     }
 
-    /// The effect of a task; `None` if the run does not wait for this effect or waits for another attempt.
+    /// Returns the effect of a task; `None` if the run does not wait for this effect, or waits for another attempt at
+    /// it.
     fn pending_effect(&self, task: &Task) -> Option<Effect> {
         let machine = &self.core.machine;
         machine.pending_effect(&task.effect).filter(|_| machine.attempt(&task.effect) == task.attempt)
     }
 
-    /// Records the outcomes of tasks. Returns false if nothing was recorded for at least one task.
+    /// Records the outcomes of tasks. Returns true if every outcome was recorded.
     async fn apply_outcomes(&mut self, stepper: &Stepper, ended: &[EndedTask]) -> Result<bool, AdvanceError> {
         let mut all_applied = true;
         for EndedTask { task, outcome } in ended {
@@ -331,7 +335,8 @@ impl CachedRun {
         Ok(all_applied)
     }
 
-    /// Records the stored outcome of a task, or that the task was lost. Returns false if nothing was recorded.
+    /// Records the stored outcome of a task. If a call was started and has no outcome, records that the call was
+    /// interrupted. Returns false if nothing was recorded.
     async fn apply_stored_outcome(&mut self, stepper: &Stepper, task: &Task) -> Result<bool, AdvanceError> {
         let Some(effect) = self.pending_effect(task) else { return Ok(false) };
         let Some(stored) = stepper.store.task(task.run, &task.id()).await.map_err(ReadError)? else {
@@ -356,7 +361,8 @@ impl CachedRun {
         }
     }
 
-    /// Executes a command of the inbox. Returns false if the command already has a reply or does not exist.
+    /// Executes the command with this id in the inbox. Returns false if the command already has a reply or does not
+    /// exist.
     async fn apply_command(&mut self, stepper: &Stepper, id: &str) -> Result<bool, AdvanceError> {
         let item = stepper.store.inbox_get(self.core.handle.id, id).await.map_err(ReadError)?;
         let Some(item) = item.filter(|item| item.reply.is_none()) else { return Ok(false) };
@@ -384,8 +390,8 @@ fn timer(machine: &AgentRun, now: Timestamp, event: &StepEvent<'_>) -> Option<Ti
     let due = wake_at(machine, now)?.as_micros();
     let own = machine.wake_at().is_some_and(|own| own.as_micros() <= due);
     let (at, key) = match event {
-        // The timer checks child runs. Its time is rounded up to a full minute, so that all requests within one minute
-        // set the same timer.
+        // The timer is only for the check of child runs. Its time is rounded up to a full minute, so that all requests
+        // within one minute set the same timer.
         _ if !own => {
             let at = due - due.rem_euclid(CHILD_CHECK_INTERVAL_US) + CHILD_CHECK_INTERVAL_US;
             (at, at.to_string())

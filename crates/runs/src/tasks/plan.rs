@@ -20,12 +20,12 @@ pub enum TaskEvent {
 pub(crate) enum StepEvent<'a> {
     Wake,
     Command(&'a str),
-    /// Tasks have ended, or were lost.
+    /// The executions of these tasks have ended.
     Ended(&'a [EndedTask]),
 }
 
 impl StepEvent<'_> {
-    /// Whether the event consists of outcomes that are not in the store.
+    /// Whether the event contains the outcomes of all its tasks, so that none has to be read from the store.
     pub(super) fn has_outcomes(&self) -> bool {
         matches!(self, StepEvent::Ended(tasks) if tasks.iter().all(|ended| ended.outcome.is_some()))
     }
@@ -40,10 +40,11 @@ impl<'a> From<&'a TaskEvent> for StepEvent<'a> {
     }
 }
 
-/// A task that has ended.
+/// A task whose execution has ended.
 pub(crate) struct EndedTask {
     pub task: Task,
-    /// The outcome. `None` if the outcome is in the store, or if the task was lost.
+    /// The outcome. `None` if the store has it, or if there is none, because the execution was interrupted or the run
+    /// no longer waits for the task.
     pub outcome: Option<Arc<EventKind>>,
 }
 
@@ -57,7 +58,7 @@ pub struct Task {
     pub(super) attempt: u32,
     /// A name that the scheduler's user interface shows.
     pub name: String,
-    /// The budget of the child run that the task starts.
+    /// The budget of the child run that the task starts; `None` if it starts none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) allowance: Option<Allowance>,
     /// Whether the task may have been scheduled before. Then another invocation may be executing it.
@@ -77,8 +78,8 @@ impl Task {
 pub struct TaskPlan {
     /// The tasks to execute, in parallel. A task may have been scheduled before.
     pub tasks: Vec<Task>,
-    /// When to wake the run. While tasks are executed, their server wakes the run, so the scheduler needs this timer only
-    /// if there are no tasks.
+    /// When to wake the run. A server that executes tasks of the run also wakes the run, so the scheduler needs this
+    /// timer only if there are no tasks.
     pub timer: Option<Timer>,
     /// The parent run, which the scheduler must wake because this run has ended.
     pub parent: Option<RunId>,

@@ -14,8 +14,8 @@ use toolwright_types::{CallId, ModelRequest, Timestamp};
 use crate::ports::{EffectExecutor, EffectOutcome};
 use crate::registry::RunHandle;
 
-/// The executor of a cached run. It records model calls, tool calls and verifications as tasks. It prepares calls at
-/// once, because the machine needs the result to continue.
+/// The executor of a cached run. It records model calls, tool calls and verifications as tasks instead of executing
+/// them. It prepares calls at once, because the machine needs the result to continue.
 pub(super) struct TaskRecorder {
     pub executor: Arc<dyn EffectExecutor>,
     tasks: Mutex<Vec<RecordedTask>>,

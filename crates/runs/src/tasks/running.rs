@@ -1,4 +1,5 @@
-//! Keeps track of the tasks that this server executes, so that it does not execute a task twice at the same time.
+//! Keeps track of the tasks that this server executes, so that this server does not execute the same task twice at the
+//! same time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,8 @@ pub(super) type RunningTask = Shared<BoxFuture<'static, TaskResult>>;
 pub(super) enum TaskEnd {
     /// The task has an outcome.
     Outcome(Arc<EventKind>),
-    /// The outcome is in the store, the task was lost, or its run does not wait for it any more.
+    /// There is no outcome to pass on: it is already in the store, the execution was interrupted, or the run no longer
+    /// waits for the task.
     Stored,
     /// Another invocation executes the task.
     Elsewhere,
@@ -30,8 +32,8 @@ pub(super) enum TaskEnd {
 pub(super) struct RunningTasks(Mutex<HashMap<TaskKey, (Arc<str>, RunningTask)>>);
 
 impl RunningTasks {
-    /// Returns the running task; `None` if another invocation executes it. If the task is not running, `start` is
-    /// called to start it.
+    /// Returns the task that this invocation executes; `None` if another invocation executes the task. If nobody on
+    /// this server executes the task, `start` is called to start it.
     pub(super) fn join(
         &self,
         key: TaskKey,
@@ -51,7 +53,7 @@ impl RunningTasks {
         Some(running)
     }
 
-    /// Removes a task whose outcome was applied.
+    /// Removes a task if this invocation executes it.
     pub(super) fn remove(&self, key: &TaskKey, invocation: &Arc<str>) {
         let mut tasks = self.lock();
         if tasks.get(key).is_some_and(|(other, _)| other == invocation) {

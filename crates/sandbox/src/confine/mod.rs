@@ -40,7 +40,7 @@ impl Isolation {
     /// Returns which mechanism is missing for this language and how to fix it, or `None` if the isolation is
     /// sufficient.
     ///
-    /// The embedded interpreters give code no access to the system, so one mechanism around them is enough. CPython
+    /// The embedded interpreters give code no access to the system, so either seccomp or Landlock is enough. CPython
     /// gives code full access, so both files and network must be blocked.
     pub fn unmet_requirement(&self, language: Language) -> Option<&'static str> {
         let (files, network) = (self.landlock > 0, self.network || self.seccomp);

@@ -12,7 +12,8 @@ scoped_tls_hkt::scoped_thread_local!(
     pub(super) static mut HOST: for<'a> &'a mut (dyn Host + 'a)
 );
 
-/// Measures the resource use of one job. If the job exceeds several limits, the first one is reported.
+/// Measures the resource use of one job. If the job exceeds several limits, the limit that it exceeded first is
+/// reported.
 #[derive(Debug)]
 pub(super) struct Meter {
     limits: JobLimits,
@@ -78,7 +79,7 @@ impl Meter {
         String::from_utf8_lossy(&self.printed).into_owned()
     }
 
-    /// Returns whether the code may call a function of the host.
+    /// Returns whether the job may call a host function with this name.
     pub(super) fn is_granted(&self, function: &str) -> bool {
         self.functions.iter().any(|granted| granted == function)
     }
@@ -114,7 +115,8 @@ impl Meter {
         if values::fits(value, self.limits.output) { Ok(()) } else { Err(self.exceed(Limit::Output)) }
     }
 
-    /// Returns an exception of the code, with the text that the code printed.
+    /// Creates the error for an exception that the code did not catch. The error contains the text that the code
+    /// printed.
     pub(super) fn exception(&self, message: &str, line: Option<u32>) -> JobError {
         JobError::Exception { message: values::truncate_message(message), line, stdout: self.stdout() }
     }

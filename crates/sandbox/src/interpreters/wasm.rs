@@ -24,9 +24,8 @@ use super::{
 use crate::{Host, Interpreter, Job, JobError, JobOutput, Limit};
 use cache::LruCache;
 
-/// The number of instructions that a module may execute per microsecond of its time limit. The simplest loop executes
-/// half as many instructions per microsecond. Optimized code executes more instructions per microsecond than such a
-/// loop.
+/// The number of instructions that a module may execute per microsecond of its time limit. This is twice the speed of
+/// the simplest loop. Optimized code executes more instructions per microsecond than such a loop.
 const FUEL_PER_MICROSECOND: u64 = 4_000;
 
 /// The maximum size of a module, in bytes.

@@ -10,7 +10,7 @@ use toolwright_budget::{Share, Shares};
 
 use super::AsyncHost;
 
-/// The tenant that runs a job, and its principal.
+/// The tenant and the principal for which a job runs.
 #[derive(Debug, Clone, Copy)]
 pub struct JobOwner<'a> {
     /// The tenant. Two tenants never share a worker.

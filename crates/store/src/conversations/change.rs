@@ -15,7 +15,7 @@ pub struct ConversationPatch {
     pub title: Option<String>,
     /// The status.
     pub status: Option<ConversationStatus>,
-    /// The new shared context. It replaces the old one as a whole.
+    /// The new shared context. It replaces the whole old context.
     pub shared_context: Option<Value>,
 }
 
@@ -66,8 +66,8 @@ impl RealmConversations<'_> {
         Ok(changed)
     }
 
-    /// Deletes a conversation with its turns. The runs of the conversation are kept and then belong to no conversation.
-    /// Returns `false` if the conversation does not exist.
+    /// Deletes a conversation and its turns. The runs of the conversation are kept, without a conversation. Returns
+    /// `false` if the conversation does not exist.
     pub async fn delete(&self, conversation: ConversationId) -> Result<bool, StoreError> {
         let mut tx = self.store.db.begin().await?;
         let deleted = execute!(

@@ -76,7 +76,7 @@ pub struct Conversation {
     pub total_tokens: u64,
     /// The summary of the oldest turns.
     pub summary: Option<String>,
-    /// The number of turns that the summary covers, counted from the first turn.
+    /// The number of turns that `summary` summarises, counted from the first turn.
     pub summarised_turns: u32,
     /// The data that the runs of the conversation share.
     pub shared_context: Value,

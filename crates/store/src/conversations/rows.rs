@@ -5,7 +5,8 @@ use toolwright_types::{ConversationId, PrincipalId, RunId, Timestamp, TurnId};
 use super::{Conversation, Turn};
 use crate::db::StoreError;
 
-/// The name of the owner. Conversations have no foreign key to principals, so an unknown owner is shown by id.
+/// The name of the owner, or the owner's id if the principal does not exist. Conversations have no foreign key to
+/// principals.
 macro_rules! owner_name {
     () => {
         "COALESCE((SELECT p.name FROM principals p WHERE p.id = conversations.owner_id), conversations.owner_id)"

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// The maximum nesting depth of a body. The JSON parser rejects text that is nested deeper than 128 levels, so a deeper
-/// body could not be read back.
+/// The maximum nesting depth of a body. The JSON parser reads at most 128 levels. The lower limit leaves room for JSON
+/// that contains the body.
 const MAX_DEPTH: usize = 100;
 
 /// The reason why a body cannot be stored.

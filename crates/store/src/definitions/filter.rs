@@ -59,7 +59,8 @@ fn push_postgres(sql: &mut Sql, path: &[String], value: &Value) {
     sql.push(") @> ").text(value.to_string()).push("::jsonb");
 }
 
-/// Compares field names as bound values. A JSON path would need quoted names, and SQLite cannot quote every name.
+/// Passes field names as bound parameters. A JSON path in the SQL text would need quoted names, and SQLite cannot quote
+/// every name.
 fn push_sqlite(sql: &mut Sql, parents: &[String], leaf: &str, value: &Value) {
     sql.push(" AND EXISTS (SELECT 1 FROM ");
     for index in 0..parents.len() {
@@ -79,7 +80,8 @@ fn push_sqlite(sql: &mut Sql, parents: &[String], leaf: &str, value: &Value) {
     sql.push(")))");
 }
 
-/// Appends a table function. It lists the fields of the object at the previous path segment.
+/// Appends a table function that lists the fields of an object. The object is the document body for the first path
+/// segment, otherwise the value at the previous segment.
 fn push_fields(sql: &mut Sql, index: usize) {
     let Some(before) = index.checked_sub(1) else {
         sql.push("json_each(r.body)");
@@ -89,7 +91,7 @@ fn push_fields(sql: &mut Sql, index: usize) {
     sql.push_number(before).push(".value ELSE '{}' END)");
 }
 
-/// Compares the JSON type first, because `true` and 1 are the same value in SQLite.
+/// Compares the JSON type first, because SQLite returns the value 1 for both `true` and 1.
 fn push_equals(sql: &mut Sql, row: &'static str, value: &Value) {
     let (types, bound) = match value {
         Value::Null => ("'null'", None),

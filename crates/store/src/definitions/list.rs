@@ -83,7 +83,7 @@ impl DocumentSortKey {
     }
 }
 
-/// Describes how the row of a document is converted to the JSON object that filters see.
+/// The mapping from the row of a document to the JSON object that filters are evaluated on.
 const LIST_VIEW: RowView = RowView {
     id: "d.id",
     body: Some("r.body"),
@@ -103,13 +103,13 @@ const LIST_VIEW: RowView = RowView {
 /// The reason why documents cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
-    /// The cursor belongs to a list with another order.
+    /// The cursor was returned for a list with another order.
     #[error("the cursor belongs to a list with another order; start again without it")]
     CursorSortMismatch,
     /// The value of a filter is an array or object.
     #[error("filter on `{0}`: value must be a string, number, boolean or null")]
     FilterNotScalar(String),
-    /// The path of a filter is too long.
+    /// The path of a filter has too many segments.
     #[error("filter on `{0}`: path must have at most {MAX_PATH_SEGMENTS} segments")]
     FilterTooDeep(String),
     /// The database failed.

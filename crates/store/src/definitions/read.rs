@@ -76,8 +76,8 @@ impl RealmDefinitions<'_> {
             .bind(name.as_deref())
             .fetch_all(pool)
         })?;
-        // The versions are sorted here and not in SQL, because SQL would sort 1.10.0 before 1.9.0 as text. The empty
-        // version of kinds without versions sorts last.
+        // The versions are sorted here and not in SQL, because SQL compares text, and as text 1.10.0 is lower than
+        // 1.9.0. The empty version of kinds without versions sorts last.
         rows.sort_by_cached_key(|row| Reverse(Version::parse(&row.version).ok()));
         rows.into_iter().map(|row| row.document.try_into()).collect()
     }

@@ -5,8 +5,8 @@ use toolwright_types::{DefinitionSource, Document, DocumentMeta, RefName, Timest
 
 use crate::db::StoreError;
 
-/// The columns of a [`DocumentRow`] for the current document: the content is that of the head, and the writer is that
-/// of the latest write to any version.
+/// The columns of a [`DocumentRow`] for a document: the content of its head, and the author and time of the latest
+/// write to any of its versions.
 macro_rules! current_columns {
     () => {
         "d.id, d.ref_name, d.source, d.apply_set, d.revision, d.created_by, d.created_at, d.updated_by, d.updated_at,
@@ -14,7 +14,7 @@ macro_rules! current_columns {
     };
 }
 
-/// The columns of a [`DocumentRow`] for one version: the content and the writer of that version.
+/// The columns of a [`DocumentRow`] for one version: the content, author and time of the version's newest revision.
 macro_rules! version_columns {
     () => {
         "d.id, d.ref_name, d.source, d.apply_set, d.revision, d.created_by, d.created_at, r.written_by AS updated_by,
@@ -22,7 +22,7 @@ macro_rules! version_columns {
     };
 }
 
-/// The columns of a [`DocumentRow`] for one revision: the number, the content and the writer of that revision.
+/// The columns of a [`DocumentRow`] for one revision: its number, content, author and time.
 macro_rules! revision_columns {
     () => {
         "d.id, d.ref_name, d.source, d.apply_set, r.revision, d.created_by, d.created_at, r.written_by AS updated_by,

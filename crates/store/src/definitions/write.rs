@@ -69,7 +69,7 @@ pub enum DeleteError {
         /// The current revision.
         current: i64,
     },
-    /// The document is a type that has records.
+    /// The document is an entity type that has records.
     #[error("the type has records")]
     HasRecords,
     /// The database failed.
@@ -88,8 +88,8 @@ impl RealmDefinitions<'_> {
         Ok(written)
     }
 
-    /// Writes the next revision, of an existing or a new version. If `expected` is set, it must still be the current
-    /// revision.
+    /// Writes the next revision of a document, in an existing or a new version. If `expected` is set, it must equal the
+    /// document's current revision.
     pub async fn replace(
         &self,
         kind: DocumentKind,
@@ -202,8 +202,8 @@ impl RealmDefinitions<'_> {
         Ok(written.document(new, content_hash, by, now))
     }
 
-    /// Deletes a document with its versions, so that its name can be used again. If `expected` is set, it must still be
-    /// the current revision.
+    /// Deletes a document with its versions, so that its name can be used again. If `expected` is set, it must equal
+    /// the document's current revision.
     pub async fn delete(&self, kind: DocumentKind, of: &DocumentRef, expected: Option<i64>) -> Result<(), DeleteError> {
         let (id, name) = of.columns();
         let mut tx = self.store.db.begin().await?;
@@ -277,7 +277,7 @@ impl RealmDefinitions<'_> {
     }
 }
 
-/// The metadata of a document that comes from its stored row and not from the new content.
+/// The metadata that a new revision takes from the document's stored row.
 #[derive(sqlx::FromRow)]
 struct RevisionSlot {
     id: String,

@@ -1,16 +1,16 @@
 //! Stores the changes that the event stream of a realm reports: changes of runs, approvals, definitions and drift.
 //!
-//! An event is a row that is written in the transaction of its change. A direct call that only reads has no events,
-//! because the run of the call has already ended when the run is first written. So such a call costs no additional row.
+//! An event is a row that is written in the transaction of its change. A direct call that only reads has no events: its
+//! run is first written when the run has already ended. So such a call costs no additional row.
 //!
 //! # No event is skipped
 //!
 //! A reader continues after the position of the last event that it has read. So an event that is added later must not
-//! have an earlier position. On SQLite all writes use one connection, and the sequence number is the order of the
-//! commits. On Postgres a transaction can get its sequence number first and commit last. There a position starts with
-//! the id of the transaction, and a reader stops before the oldest transaction that is still active: all transactions
-//! before it have ended, and later transactions have higher ids. Writers take no lock for this order. A long
-//! transaction delays events, but loses none.
+//! have an earlier position. On SQLite all writes use one connection, so the sequence numbers are in the order of the
+//! commits. On Postgres a transaction can get its sequence number first and commit last. So a position on Postgres
+//! starts with the id of the transaction, and a reader stops before the oldest transaction that is still active: all
+//! transactions before it have ended, and later transactions have higher ids. Writers take no lock for this order. A
+//! long transaction delays the events of later transactions, but no event is skipped.
 
 mod read;
 mod remove;
@@ -179,11 +179,12 @@ pub struct Event {
     pub event_type: EventType,
     /// The kind of the object that changed.
     pub kind: EventKind,
-    /// The id of the run, call, definition or finding that changed.
+    /// The id of the run, definition or finding that changed. For approvals, the id of the call.
     pub id: String,
-    /// The run of the call, for approvals.
+    /// For approvals, the run that made the call.
     pub run: Option<String>,
-    /// The name of the run's agent or tool, of the tool that the approval or finding concerns, or of the definition.
+    /// For runs, the name of the agent or tool. For approvals and findings, the name of the tool. For definitions, the
+    /// name of the definition.
     pub ref_name: Option<String>,
     /// The status of the run or finding, or the outcome of the approval.
     pub status: Option<String>,

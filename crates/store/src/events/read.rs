@@ -19,9 +19,9 @@ pub struct EventPage {
 /// The positions from which a reader can continue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventBounds {
-    /// The last event that was deleted.
+    /// The position of the last event that was deleted.
     pub deleted: EventPosition,
-    /// The last readable event. If no event is readable, the last deleted event.
+    /// The position of the last readable event. If no event is readable, the position of the last deleted event.
     pub newest: EventPosition,
 }
 
@@ -75,9 +75,9 @@ impl RealmEvents<'_> {
                 .bind(i64::from(limit))
                 .fetch_all(pool)
         })?;
-        // INVARIANT: this query runs after the query for events. If events after `after` were deleted before the query
-        // for events, this query returns their position, because the transaction that deletes events also stores the
-        // position of the last deleted event.
+        // INVARIANT: this query runs after the query for events. The transaction that deletes events also stores the
+        // position of the last deleted event. So if events after `after` were deleted before the query for events, this
+        // query returns a position after `after`.
         let lost = self.last_deleted().await? > after;
         let delayed = rows.iter().any(|row| !row.readable);
         let events = rows.into_iter().take_while(|row| row.readable).map(Event::try_from).collect::<Result<_, _>>()?;

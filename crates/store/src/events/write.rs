@@ -8,7 +8,7 @@ use crate::runs::write::{RunInsert, StateUpdate};
 use crate::runs::{RunState, StoredDecision, Wait, WaitKind};
 use crate::sql::{Bound, Sql, statement_chunks, storable};
 
-/// The events of the runs that one transaction changes. Runs with an inline journal have no events.
+/// The events for the runs that one transaction changes. A run that is stored with an inline journal has no events.
 pub(crate) struct RunEvents<'a> {
     events: Vec<RunEvent<'a>>,
 }
@@ -17,20 +17,20 @@ struct RunEvent<'a> {
     run: RunId,
     event_type: EventType,
     at: Timestamp,
-    /// The call and its tool, for approvals.
+    /// For approvals, the id of the call and the name of its tool.
     call: Option<(&'a str, &'a str)>,
     status: Option<&'static str>,
     condition: Condition,
 }
 
-/// The condition under which an event is written. The condition compares the new state of a run to the stored state,
-/// because the writer passes only the new state.
+/// The condition under which an event is written. The database compares the new state of a run with the stored state,
+/// because the writer knows only the new state.
 #[derive(Clone, Copy)]
 enum Condition {
     Always,
     /// The status differs from the status of the stored run.
     StatusChanged,
-    /// The stored run does not wait for the call.
+    /// According to the stored run, the run does not wait for the call yet.
     NewWait,
 }
 
@@ -55,7 +55,8 @@ impl RunEvent<'_> {
 }
 
 impl<'a> RunEvents<'a> {
-    /// Derives the events from the rows to write. A run that starts and ends in the same transaction has both events.
+    /// Derives the events from the rows to write. A run that starts and ends in the same transaction has a start event
+    /// and an end event.
     pub(crate) fn new(
         inserts: &[RunInsert<'a>],
         decisions: &[(RunId, &'a StoredDecision)],
@@ -102,8 +103,8 @@ impl<'a> RunEvents<'a> {
         self.events.is_empty()
     }
 
-    /// Inserts the events. Must be called after new runs are inserted, and before other runs and their waits are
-    /// changed.
+    /// Inserts the events. Must be called after new runs are inserted, and before the states and waits of existing runs
+    /// are updated.
     pub(crate) async fn insert(&self, tx: &mut Tx) -> Result<(), StoreError> {
         let numbered: Vec<(i64, &RunEvent<'_>)> = (0..).zip(&self.events).collect();
         for events in statement_chunks(&numbered, 9) {
@@ -137,7 +138,7 @@ impl<'a> RunEvents<'a> {
     }
 }
 
-/// A change that does not concern a run.
+/// An event about a definition or a drift finding.
 pub(crate) struct NewEvent<'a> {
     pub(crate) event_type: EventType,
     pub(crate) kind: EventKind,
@@ -156,7 +157,7 @@ impl<'a> NewEvent<'a> {
         (id, ref_name, revision): (&'a str, &'a str, i64),
         body: &'a serde_json::Value,
     ) -> Self {
-        // Policies can decide about tools by their category.
+        // The event contains the category, because policies can grant access to tools by category.
         let category = body.get("category").and_then(serde_json::Value::as_str);
         let category = category.filter(|_| kind == DocumentKind::Tool);
         Self {
@@ -171,7 +172,7 @@ impl<'a> NewEvent<'a> {
     }
 }
 
-/// Inserts an event that does not concern a run.
+/// Inserts an event about a definition or a drift finding.
 pub(crate) async fn insert(tx: &mut Tx, realm: RealmId, at: Timestamp, event: NewEvent<'_>) -> Result<(), StoreError> {
     execute!(
         *tx,

@@ -23,7 +23,7 @@ pub struct TableInfo {
     pub key: Vec<String>,
     /// The columns that are the first column of an index.
     pub indexed: Vec<String>,
-    /// The columns without duplicate values: each has a unique index that covers no other column.
+    /// The columns without duplicate values: each has a unique index on this column alone.
     pub unique: Vec<String>,
     /// The foreign keys with a single column.
     pub foreign_keys: Vec<ForeignKey>,
@@ -55,7 +55,7 @@ pub struct ColumnInfo {
     /// The allowed strings, if a check constraint restricts the column to a list.
     #[serde(default)]
     pub choices: Option<Vec<String>>,
-    /// The SQL text of a check constraint that concerns only this column.
+    /// The SQL text of a check constraint that refers only to this column.
     #[serde(default)]
     pub(super) check: Option<String>,
     /// The type category in the Postgres catalog (`typcategory`).
@@ -73,7 +73,7 @@ pub struct ForeignKey {
     pub schema: Option<String>,
     /// The referenced table.
     pub table: String,
-    /// The referenced column. If it is absent, the key refers to the primary key.
+    /// The referenced column. `None` if the foreign key refers to the primary key of the table.
     pub references: Option<String>,
 }
 

@@ -8,14 +8,14 @@ use super::{RealmRecords, layout};
 use crate::db::StoreError;
 use crate::sql::Sql;
 
-/// The condition that selects records by their content. A record must match both filters.
+/// A condition that selects records by their content. A record must match both filters.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// The filter on the record as it is stored.
+    /// A filter on the complete stored record.
     pub stored: Filter,
-    /// The filter on the fields of the record that the caller may see.
+    /// A filter on the record without its `hidden` fields.
     pub visible: Filter,
-    /// The top-level fields that are hidden from `visible`.
+    /// The top-level fields that the caller may not see.
     pub hidden: Vec<String>,
     /// The fields that have an index.
     pub searchable: Vec<SearchableField>,

@@ -14,7 +14,7 @@ pub struct DueSync {
     pub provider: RefName,
     /// The type of the items, such as `users`.
     pub data_type: String,
-    /// The principal of the last sync, whose permissions the next sync uses.
+    /// The principal for which the last sync ran. The next sync uses the permissions of this principal.
     pub principal: PrincipalId,
     next_sync_at: i64,
 }

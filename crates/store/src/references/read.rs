@@ -63,8 +63,8 @@ impl RealmReferences<'_> {
         })
     }
 
-    /// Returns a page of a provider's items that starts after `after`. Items are sorted by type and id; deleted items
-    /// are included.
+    /// Returns the page of a provider's items after the position `after`. Items are sorted by type and id; deleted
+    /// items are included.
     pub async fn page(
         &self,
         provider: &RefName,

@@ -29,8 +29,8 @@ pub(crate) async fn upsert(tx: &mut Tx, checkpoints: &[(RunId, &StoredCheckpoint
         sql.rows(checkpoints, |sql, (run, checkpoint)| {
             sql.text(*run).push(", ").integer(count(checkpoint.n)).push(", ").text(checkpoint.body.as_str());
         });
-        // An older checkpoint does not replace a newer one. A server that writes an older checkpoint no longer drives
-        // the run.
+        // A newer checkpoint is never replaced by an older one. A server that writes an older checkpoint no longer
+        // drives the run.
         sql.push(" ON CONFLICT (run_id) DO UPDATE SET n = excluded.n, body = excluded.body WHERE checkpoints.n <= excluded.n");
         sql.execute(tx).await?;
     }

@@ -1,4 +1,4 @@
-//! Stores and lists the decisions on approvals. A row is written in the transaction of its journal entry.
+//! Stores and lists the decisions on approvals. A decision is stored in the same transaction as its journal entry.
 
 use std::str::FromStr;
 
@@ -53,9 +53,9 @@ impl FromStr for DecisionOutcome {
 /// A decision on an approval, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDecision {
-    /// The number of the journal entry.
+    /// The number of the journal entry that records the decision.
     pub n: u64,
-    /// The call that the decision concerns.
+    /// The call that needed the approval.
     pub call_id: CallId,
     /// The name of the tool.
     pub tool: String,
@@ -65,7 +65,7 @@ pub struct StoredDecision {
     pub decided_by: Option<String>,
     /// The time of the decision.
     pub decided_at: Timestamp,
-    /// The approval request, the reason and the new input, as JSON.
+    /// The approval request, the reason for the decision and the edited input, as JSON.
     pub body: String,
 }
 
@@ -87,7 +87,7 @@ pub struct DecisionRecord {
 /// A query for decisions. Fields that are `None` or empty do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct DecisionQuery {
-    /// The filter on the calls. Its times restrict the time of the decision.
+    /// The filter on the calls that needed approval. `since` and `before` restrict the time of the decision.
     pub filter: CallFilter,
     /// The name of the principal that decided.
     pub decided_by: Option<String>,
@@ -106,7 +106,7 @@ impl Default for DecisionQuery {
 }
 
 impl RealmRuns<'_> {
-    /// Returns one page of decisions, newest first. The decisions concern calls in runs that belong to `owners`.
+    /// Returns one page of decisions on calls of runs that belong to `owners`, newest first.
     pub async fn decisions(
         &self,
         owners: Owners,

@@ -1,5 +1,5 @@
-//! Stores and lists effects: the writes to the outside world. A row is written in the transaction of the journal entry
-//! that determines the outcome.
+//! Stores and lists effects: the writes to the outside world. An effect is stored in the same transaction as the
+//! journal entry that determines its outcome.
 
 use std::str::FromStr;
 
@@ -68,7 +68,7 @@ pub struct StoredEffect {
     pub tool: String,
     /// The version of the tool.
     pub version: String,
-    /// The tool that executed the call, if the run uses another implementation of the tool.
+    /// The tool that executed the call, if the run replaces the called tool with another implementation.
     pub implementation: Option<String>,
     /// The input, as JSON.
     pub input: String,
@@ -91,16 +91,16 @@ pub struct UndoneEffect {
     pub run: RunId,
     /// The call.
     pub call_id: CallId,
-    /// The time.
+    /// The time at which the call was undone.
     pub at: Timestamp,
 }
 
-/// The principal that set the outcome of a write whose outcome was unknown, with the time and a remark.
+/// The resolution of a write whose outcome was unknown: the principal that set the outcome, the time and a remark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     /// The name of the principal.
     pub by: String,
-    /// The time.
+    /// The time at which the principal set the outcome.
     pub at: Timestamp,
     /// The remark of the principal.
     pub note: Option<String>,
@@ -130,7 +130,7 @@ pub struct EffectRecord {
 /// A query for effects. Fields that are `None` or empty do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct EffectQuery {
-    /// The filter on the calls. Its times restrict the time at which the outcome was determined.
+    /// The filter on the calls. `since` and `before` restrict the time at which the outcome was determined.
     pub filter: CallFilter,
     /// The effect must have one of these outcomes.
     pub outcomes: Vec<EffectOutcome>,
@@ -152,7 +152,7 @@ const SELECT: &str = "SELECT c.run_id, c.call_id, c.tool, c.version, c.implement
      FROM effects c JOIN runs r ON r.id = c.run_id WHERE c.realm_id = ";
 
 impl RealmRuns<'_> {
-    /// Returns one page of effects, newest first. The runs that made the calls belong to `owners`.
+    /// Returns one page of effects of runs that belong to `owners`, newest first.
     pub async fn effects(
         &self,
         owners: Owners,
@@ -287,8 +287,8 @@ impl TryFrom<EffectRow> for EffectRecord {
     }
 }
 
-/// Inserts effects, or updates their outcomes. A call already has a row if the outcome of its write was unknown and a
-/// person had to decide on the call.
+/// Inserts effects, or updates the outcomes of stored effects. An effect is already stored if the outcome of its write
+/// was unknown and a person had to decide on the call.
 pub(crate) async fn upsert(tx: &mut Tx, effects: &[(RunId, &StoredEffect)]) -> Result<(), StoreError> {
     for effects in statement_chunks(effects, 13) {
         let mut sql = Sql::with_many_values(
@@ -316,8 +316,8 @@ pub(crate) async fn upsert(tx: &mut Tx, effects: &[(RunId, &StoredEffect)]) -> R
     Ok(())
 }
 
-/// Marks calls as undone. The first element of each pair is the run that undid the call. A call of another realm is not
-/// marked.
+/// Marks calls as undone. The first element of each pair is the run that undid the call. A call is not marked if it
+/// belongs to another realm than this run.
 pub(crate) async fn mark_undone(tx: &mut Tx, undone: &[(RunId, &UndoneEffect)]) -> Result<(), StoreError> {
     for (by, effect) in undone {
         let mut sql = Sql::new("UPDATE effects SET outcome = 'undone', undone_by = ");

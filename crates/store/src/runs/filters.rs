@@ -20,15 +20,15 @@ pub struct CallFilter {
     pub run: Option<RunId>,
     /// The name of the principal whose permissions the run uses.
     pub principal: Option<String>,
-    /// The earliest time.
+    /// The start of the time range, inclusive. The query that uses the filter defines which time is compared.
     pub since: Option<Timestamp>,
-    /// The end of the time range. The end itself is excluded.
+    /// The end of the time range, exclusive.
     pub before: Option<Timestamp>,
 }
 
 impl CallFilter {
-    /// Appends the conditions. `c` is the row of the call with the column `tool`, and `r` the row of its run. `time` is the
-    /// column to which the times apply.
+    /// Appends the conditions. `c` is the row of the call and has a column `tool`. `r` is the row of the run that made
+    /// the call. `time` is the column that is compared with the time range.
     pub(super) fn push(&self, sql: &mut Sql, time: &'static str) {
         if let Some(tool) = &self.tool {
             sql.push(" AND c.tool = ").free_text(tool);
@@ -64,7 +64,8 @@ pub(super) fn push_ancestry(sql: &mut Sql) {
     sql.integer(MAX_LEVELS).push(") SELECT up.id FROM up ORDER BY up.level DESC LIMIT 1) END AS root_id");
 }
 
-/// Appends the condition that the run of the call `c` is a child run of `run`, directly or through other child runs.
+/// Appends the condition that the run of the call `c` is a descendant of `run`: a child run, or a child run of a
+/// descendant. Deeper than the direct child runs, only runs that have not ended are searched.
 pub(super) fn push_below(sql: &mut Sql, run: RunId) {
     sql.push(
         " AND c.run_id IN (
@@ -83,7 +84,7 @@ impl Ancestry {
     /// Reads the columns of [`push_ancestry`].
     pub(super) fn read(parent: Option<String>, root: Option<String>) -> Result<Self, StoreError> {
         let (parent, root) = (rows::run_id(parent)?, rows::run_id(root)?);
-        // The parent run may have been deleted.
+        // If the parent run was deleted, the query finds no root run, and the id of the parent is used.
         Ok(Self { parent, root: root.or(parent) })
     }
 }

@@ -13,7 +13,7 @@ use toolwright_types::Timestamp;
 use super::{EntryHash, EntryNotes, JournalEntry, JournalPosition};
 use crate::db::StoreError;
 
-/// Written in place of the last entry's hash, because another column of the run's row contains that hash.
+/// Written in place of the last entry's hash, because the run's row has a separate column for that hash.
 const HASH_IN_ROW: &str = "-";
 
 /// Formats the entries of a run, which are numbered from 1. `journal_position` is the position of the last entry, as

@@ -19,15 +19,15 @@ pub struct JournalPageQuery {
     pub limit: u32,
 }
 
-/// An entry of a page.
+/// An entry of a page, with facts from the entries before and after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalRow {
     /// The entry. In an inline journal it has no notes.
     pub entry: JournalEntry,
-    /// The start time of the operation that ends with this entry.
+    /// The start time of the operation that ends with this entry. `None` if the entry ends no operation.
     pub started_at: Option<Timestamp>,
     /// The fork state of the run after this entry, as text. The machine defines the format. `None` for the last entry,
-    /// and if the next entry was written by an earlier build.
+    /// for inline journals, and if the next entry was written by an earlier build.
     pub fork_state: Option<String>,
 }
 
@@ -59,8 +59,8 @@ impl TryFrom<PageRow> for JournalRow {
     }
 }
 
-/// The kinds of entries whose start time is the time of the previous entry. The previous entry requested the model call
-/// or the preparation that these entries complete.
+/// The kinds of entries that complete a model call or the preparation of a call. The previous entry requested this
+/// operation, so its time is the start time of the operation.
 const FOLLOWS_PREVIOUS: &str = "'model_replied', 'model_failed', 'prepared'";
 
 impl RealmRuns<'_> {

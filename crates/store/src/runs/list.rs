@@ -44,7 +44,7 @@ pub struct RunQuery {
     pub max_cost_usd: Option<f64>,
     /// A tool that the run called, or the tool of a direct call.
     pub called_tool: Option<String>,
-    /// Text in the subject, the user's message or the message about the status. The case of ASCII letters is ignored.
+    /// Text in the subject, the user's message or the status message. The case of ASCII letters is ignored.
     pub text: Option<String>,
     /// A filter on the JSON object that clients receive for a run.
     pub matching: Option<Filter>,
@@ -162,7 +162,7 @@ fn push_filters(sql: &mut Sql, query: &RunQuery) {
     }
     if let Some(kind) = query.kind {
         sql.push(" AND r.kind = ").text(kind.as_str());
-        // The condition of the partial index. The databases do not derive it from a bound value.
+        // Repeats the condition of a partial index, because the databases cannot derive it from a bound value.
         if kind != RunKind::Tool {
             sql.push(" AND r.kind <> 'tool'");
         }

@@ -88,7 +88,7 @@ impl Owners {
 pub struct Ancestry {
     /// The parent run.
     pub parent: Option<RunId>,
-    /// The first run of the chain of parents, if it is not the run itself.
+    /// The first run of the chain of parents. `None` if the run has no parent.
     pub root: Option<RunId>,
 }
 
@@ -100,7 +100,7 @@ pub enum RunKind {
     Agent,
     /// One direct call to a tool.
     Tool,
-    /// The invocation of an agentic tool.
+    /// The execution of an agentic tool.
     AgenticTool,
     /// A call to a composite tool.
     CompositeTool,
@@ -301,7 +301,7 @@ pub struct JournalEntry {
     pub body: String,
     /// The hash of the entry and of all entries before it.
     pub hash: EntryHash,
-    /// Further facts about the entry, for pages of a journal. The hash does not cover these facts.
+    /// Further facts about the entry, for pages of a journal. They are not part of the hash.
     pub notes: EntryNotes,
 }
 
@@ -309,7 +309,7 @@ pub struct JournalEntry {
 /// builds and in inline journals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EntryNotes {
-    /// The call that the entry concerns.
+    /// The call to which the event of this entry belongs.
     pub call_id: Option<CallId>,
     /// The tool of the call.
     pub tool: Option<String>,
@@ -320,13 +320,13 @@ pub struct EntryNotes {
 /// The saved state of a run's machine after one of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCheckpoint {
-    /// The number of the entry.
+    /// The number of the entry after which the state was saved.
     pub n: u64,
-    /// The machine, as JSON.
+    /// The state of the machine, as JSON.
     pub body: String,
 }
 
-/// Describes an approval or a client result that a suspended run waits for.
+/// An approval or a client result that a suspended run waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
     /// The call that is blocked.

@@ -65,8 +65,8 @@ impl Store {
         tx.commit_unannounced().await
     }
 
-    /// Makes the server the driver of a run. Returns `false` if another server or the external scheduler drives the
-    /// run, or if the run has ended.
+    /// Makes the server the driver of a run. Returns `false` if the run has ended, or if the external scheduler or
+    /// another server with a valid lease drives it.
     pub async fn claim_run(&self, run: RunId, server: &ServerId, now: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.db.begin().await?;
         let sql = "UPDATE runs SET driver_id = $2
@@ -84,8 +84,8 @@ impl Store {
         Ok(taken == 1)
     }
 
-    /// Returns all runs that need a driver and whose server has no valid lease, oldest first: runs with status
-    /// `RUNNING`, and suspended runs that a server took over in order to execute a command. That server may have
+    /// Returns all runs that need a driver and whose driver has no valid lease, oldest first. These are runs with
+    /// status `RUNNING`, and suspended runs that a server claimed in order to execute a command. Such a server may have
     /// committed the command, but not the new status. Runs of the external scheduler are not included.
     pub async fn abandoned_runs(&self, now: Timestamp) -> Result<Vec<(RealmScope, Run)>, StoreError> {
         let rows: Vec<RunInRealmRow> = read!(&self.db, |pool| {

@@ -1,9 +1,10 @@
 //! Stores the tasks of runs that the external scheduler drives. The scheduler hands each task to a server, which
 //! executes it.
 //!
-//! The row of a write is written before the write starts. If a server or the scheduler crashes, the scheduler may hand
-//! out the same task again. The row shows that the task was started before, and a task with a stored outcome is not
-//! executed again. Other tasks have a row only if two invocations could otherwise execute them at the same time.
+//! A task that writes to the outside world has a row before the write starts. If a server or the scheduler crashes, the
+//! scheduler may hand out the same task again. The row shows that the task was started before, and a task with a stored
+//! outcome is not executed again. Other tasks have a row only if two invocations could otherwise execute them at the
+//! same time.
 
 use toolwright_types::{RealmScope, RunId, Timestamp};
 
@@ -22,7 +23,7 @@ pub struct TaskStart<'a> {
     pub id: &'a str,
     /// The scheduler's request to execute the task. The scheduler repeats the request until it gets a reply.
     pub invocation: &'a str,
-    /// The server.
+    /// The server that executes the task.
     pub server: &'a ServerId,
     /// The time of the start.
     pub at: Timestamp,
@@ -51,7 +52,7 @@ pub enum TaskState {
 /// The stored state of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredTask {
-    /// The event that the task resulted in, as JSON. `None` until the task has finished.
+    /// The event that records the result of the task, as JSON. `None` until the task has finished.
     pub outcome: Option<String>,
 }
 
@@ -70,9 +71,9 @@ impl Store {
         row.map(RunInRealmRow::into_pair).transpose()
     }
 
-    /// Returns the runs that the external scheduler may have lost. These are running runs that have not changed since
-    /// `before`, and runs whose wake time was earlier than `before`. The list is sorted by id and starts after `after`.
-    /// A limit outside 1–1000 is set to the nearest bound.
+    /// Returns runs that the external scheduler should have continued and may have forgotten: running runs that have
+    /// not changed since `before`, and runs whose wake time was earlier than `before`. The list is sorted by id and
+    /// starts after `after`. A limit outside 1–1000 is set to the nearest bound.
     pub async fn scheduled_runs(
         &self,
         before: Timestamp,

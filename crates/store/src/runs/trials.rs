@@ -1,4 +1,4 @@
-//! Lists trials. A trial has no row of its own: it consists of the runs that name its id.
+//! Lists trials. A trial has no row of its own: it consists of the runs that contain its id.
 
 use toolwright_types::{RunStatus, Timestamp, TrialId, TrialKind};
 
@@ -31,7 +31,8 @@ pub struct TrialSummary {
 pub struct TrialQuery {
     /// The name of the agent.
     pub agent: Option<String>,
-    /// Whether the trial is under way.
+    /// If set, only trials that are under way (`true`) or that are not (`false`). A trial is under way while one of its
+    /// runs is in progress, or if it is in `active`.
     pub under_way: Option<bool>,
     /// Trials that are under way even if none of their runs is in progress.
     pub active: Vec<TrialId>,

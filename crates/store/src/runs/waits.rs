@@ -16,9 +16,9 @@ pub type WaitCursor = TimeCursor<(RunId, CallId)>;
 pub struct WaitQuery {
     /// The kind of wait.
     pub kind: Option<WaitKind>,
-    /// The filter on the calls that wait. Its times restrict the time at which the wait started.
+    /// The filter on the waiting calls. `since` and `before` restrict the time at which the wait started.
     pub filter: CallFilter,
-    /// A parent run of the waiting run, at any level.
+    /// An ancestor of the waiting run: its parent run, or the parent run of an ancestor.
     pub below: Option<RunId>,
     /// The page size. Values outside 1–1000 are set to the nearest limit.
     pub limit: u32,
@@ -48,7 +48,7 @@ pub struct PendingWait {
 }
 
 impl RealmRuns<'_> {
-    /// Returns one page of waits, oldest first. The waiting runs belong to `owners`.
+    /// Returns one page of waits of runs that belong to `owners`, oldest first.
     pub async fn waits(&self, owners: Owners, query: &WaitQuery) -> Result<Page<PendingWait, WaitCursor>, StoreError> {
         let mut sql = Sql::new(
             "SELECT c.run_id, r.subject, r.owner_id, c.call_id, c.kind, c.tool, c.body, c.requested_at, c.expires_at, ",

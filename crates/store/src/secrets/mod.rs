@@ -391,8 +391,8 @@ impl<'a> RealmSecrets<'a> {
         })
     }
 
-    /// Inserts or locks the row for a new value and returns its id and revision. The caller seals the value afterwards,
-    /// because the associated data contains the id and the revision.
+    /// Inserts or locks the row for a new value. Returns the id of the secret and the revision of the value. The caller
+    /// seals the value afterwards, because the associated data contains the id and the revision.
     async fn claim_slot(&self, tx: &mut Tx, scope: SecretScope, name: &RefName) -> Result<SecretSlot, PutError> {
         let (realm, principal) = self.owner(scope);
         let statement = match scope {

@@ -8,7 +8,7 @@ use super::{BuildChanges, RunChange, WriteError};
 /// One call to the [`Writer`](super::Writer).
 pub(super) enum Job {
     Write(Write),
-    /// Changes that the service builds, because nothing depends on them before they are written.
+    /// Changes that the service builds just before it writes them. No other code needs these changes earlier.
     Build {
         run: RunId,
         build: BuildChanges,

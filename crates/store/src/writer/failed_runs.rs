@@ -7,7 +7,7 @@ use toolwright_types::RunId;
 
 use super::WriteError;
 
-/// The maximum number of remembered runs whose last change, which ends the run, failed. The drivers of these runs have
+/// The maximum number of remembered runs that the failed change would have ended. The drivers of these runs have
 /// stopped and never clear the failure, so the number of these runs must be limited.
 const MAX_ENDED_RUNS: usize = 10_000;
 

@@ -67,13 +67,14 @@ pub enum RunChange {
         /// The waits of the run. They replace all earlier waits.
         waits: Vec<Wait>,
     },
-    /// Stores the decision on an approval, with its journal entry.
+    /// Stores the decision on an approval, in the same transaction as the journal entry of the decision.
     Decide(StoredDecision),
-    /// Stores the outcome of a write to the outside world, with its journal entry.
+    /// Stores the outcome of a write to the outside world, in the same transaction as the journal entry that determines
+    /// it.
     RecordEffect(StoredEffect),
     /// Marks a call of another run of the same realm as undone by this run.
     UndoEffect(UndoneEffect),
-    /// Saves a checkpoint, from which the run resumes without earlier entries.
+    /// Saves a checkpoint, from which recovery continues without reading earlier entries.
     Checkpoint(StoredCheckpoint),
     /// Stores the reply to a command in the run's inbox.
     Reply {
@@ -119,7 +120,7 @@ pub enum RunChange {
         conversation: ConversationId,
         /// The summary.
         summary: String,
-        /// The number of turns that the summary covers, counted from the first turn.
+        /// The number of turns that `summary` summarises, counted from the first turn.
         summarised_turns: u32,
     },
 }
@@ -165,7 +166,7 @@ pub enum WriteError {
     Stopped,
 }
 
-/// Builds the changes of a run.
+/// A function that builds the changes of a run.
 pub type BuildChanges = Box<dyn FnOnce() -> Vec<RunChange> + Send>;
 
 /// The expected number of changes that one call of [`Writer::build_and_write`] builds.
@@ -251,8 +252,8 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Creates a writer for the runs that a server drives, and its service. Nothing is written until [`WriterService::run`]
-/// is called.
+/// Creates a writer for the runs that `server` drives, and the service that performs the writes. Nothing is written
+/// until [`WriterService::run`] is called.
 pub fn writer(
     run_store: Arc<dyn RunStore>,
     clock: Arc<dyn Clock>,

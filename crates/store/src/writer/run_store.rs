@@ -41,8 +41,8 @@ pub trait RunStore: Send + Sync {
     /// Ends the leases of all servers. A server calls this only if it shares the database with no other server.
     fn end_all_leases(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Makes the server the driver of a run. Returns `false` if another server or the external scheduler drives the
-    /// run, or if the run has ended.
+    /// Makes the server the driver of a run. Returns `false` if the run has ended, or if the external scheduler or
+    /// another server with a valid lease drives it.
     fn claim_run<'a>(
         &'a self,
         run: RunId,

@@ -127,7 +127,8 @@ impl WriterService {
         }
     }
 
-    /// Removes the changes that store a shared part which was written recently. Returns the other parts.
+    /// Removes the changes that would store a recently written shared part again. Returns the keys of the parts that
+    /// are still to be written.
     fn drop_cached_parts(&mut self, writes: &mut [Write], now: Timestamp) -> Vec<(RealmId, PartHash)> {
         let mut new_parts = Vec::new();
         if self.stored_parts.len() > MAX_CACHED_PARTS {
@@ -150,7 +151,7 @@ impl WriterService {
 
     fn record_failures(&self, writes: &[Write], failed: HashMap<RunId, WriteError>) {
         let Some(error) = failed.values().next() else { return };
-        // One log line covers all runs: when the database fails, many runs fail for the same reason.
+        // One log line reports all runs: when the database fails, many runs fail for the same reason.
         tracing::warn!(runs = failed.len(), %error, cause = ?std::error::Error::source(error), "runs were not written");
         let ended: HashSet<RunId> = writes.iter().filter(|write| write.ends()).map(|write| write.run).collect();
         for (run, error) in failed {

@@ -80,7 +80,7 @@ async fn database_of_a_newer_release_is_rejected(db: TestDb) {
     assert!(matches!(error, OpenStoreError::Newer(9999)), "{error:?}");
 }
 
-/// Tested on Postgres only, because an SQLite file belongs to one server.
+/// Tested on Postgres only, because only one server may use an SQLite file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_opens_of_a_new_database_all_succeed() {
     on_postgres(|db| async move {

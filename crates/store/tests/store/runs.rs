@@ -332,7 +332,7 @@ async fn running_run_without_a_lease_is_abandoned_and_waiting_run_is_due_at_its_
     assert_eq!(store.due_runs(at(99), 10).await.unwrap(), [first.clone(), second]);
     assert_eq!(store.due_runs(at(99), 1).await.unwrap(), [first]);
     assert!(store.claim_run(waiting.id, &running.server, at(0)).await.unwrap());
-    // The server took over the suspended run in order to execute a command, and has no lease.
+    // The server claimed the suspended run in order to execute a command, and has no lease.
     let abandoned: Vec<_> = store.abandoned_runs(at(0)).await.unwrap().into_iter().map(|(_, run)| run.id).collect();
     assert_eq!(abandoned, [waiting.id, active.id]);
     running.writer.commit(waiting.id, vec![update_state(RunStatus::Completed)]).await.unwrap();

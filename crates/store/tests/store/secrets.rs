@@ -128,8 +128,8 @@ async fn secret_cannot_be_unsealed_after_its_row_was_modified(db: TestDb) {
         put(here, User(someone), secret, secret).await;
     }
 
-    // Each statement changes data that the seal protects, in the row of the secret `of`. The lookup of `secret` then
-    // finds the changed row.
+    // Each statement changes data that the seal protects, in the row of the secret with the name `of`. Afterwards the
+    // lookup of the name `secret` finds this row.
     let new_id = SecretId::generate();
     for (secret, set, of) in [
         ("owner", format!("principal_id = '{someone}'"), "owner"),

@@ -22,7 +22,7 @@ on_both_databases!(
     changes_of_a_failed_run_are_rejected_until_the_failure_is_cleared,
     changes_queued_behind_a_failed_change_of_the_same_run_are_not_written,
     write_to_an_unknown_run_fails_without_affecting_other_runs,
-    closed_database_is_reported_to_every_run_with_changes,
+    commits_after_the_database_is_closed_fail_for_every_run_with_changes,
     stopping_the_writer_writes_the_queued_changes,
     journal_after_a_crash_is_gapless_and_has_all_committed_entries,
     full_batch_is_written_although_no_caller_waits,
@@ -238,7 +238,7 @@ async fn write_to_an_unknown_run_fails_without_affecting_other_runs(db: TestDb) 
     running.stop().await;
 }
 
-async fn closed_database_is_reported_to_every_run_with_changes(db: TestDb) {
+async fn commits_after_the_database_is_closed_fail_for_every_run_with_changes(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let running = RunningWriter::with(&store, lingering_options());

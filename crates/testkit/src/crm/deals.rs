@@ -109,7 +109,7 @@ struct InputWire {
     properties: Map<String, Value>,
 }
 
-/// The id of a deal. Ids are strings, but numbers are accepted too, because models often send numbers.
+/// The id of a deal in a request. Ids are strings, but numbers are accepted too, because models often send numbers.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum IdWire {
@@ -141,7 +141,7 @@ pub(super) fn lookup<'a>(records: &'a Records, id: &str) -> Result<&'a Deal, Err
     found.ok_or_else(|| not_found(id.to_owned()))
 }
 
-/// Returns a deal that can be changed.
+/// Returns a deal for a change. Fails if the deal does not exist or is locked.
 fn lookup_unlocked<'a>(records: &'a Records, id: &str) -> Result<&'a Deal, Error> {
     let deal = lookup(records, id)?;
     if records.locked.contains(&deal.id) { Err(Error::Locked(deal.id)) } else { Ok(deal) }

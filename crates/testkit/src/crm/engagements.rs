@@ -1,4 +1,5 @@
-//! Handlers for notes and e-mails of a deal. They do not deduplicate repeated requests.
+//! Handlers for the notes and e-mails of a deal. Repeated requests are not recognized: each request adds a note or an
+//! e-mail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::error::Error;
 use super::model::Note;
 use crate::keyed_request::{KeyedRequest, Reply};
 
-/// The id of the first note and of the first e-mail.
+/// The id of the first note, and also of the first e-mail.
 const FIRST_ID: u64 = 1;
 
 pub(super) async fn add_note(

@@ -1,5 +1,5 @@
-//! The errors of the CRM and their response bodies. Like HubSpot's, a body has the fields `status`, `category` and
-//! `message`. For invalid input it also has `subCategory` and, if only certain values are allowed, `validValues`.
+//! The errors of the CRM and their response bodies. As in HubSpot, a body has the fields `status`, `category` and
+//! `message`. For invalid input, a body also has `subCategory` and, if only certain values are allowed, `validValues`.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -55,7 +55,7 @@ pub(super) enum Error {
     DuplicateInput(u64),
 }
 
-/// The directions of a sort.
+/// The valid values for the direction of a sort.
 pub(super) const DIRECTIONS: [&str; 2] = ["ASCENDING", "DESCENDING"];
 
 impl Error {

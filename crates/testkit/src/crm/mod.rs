@@ -164,7 +164,7 @@ fn routes(crm: &Arc<Crm>) -> Router {
         .with_state(Arc::clone(crm))
 }
 
-/// Checks authentication and then the rate limit, so that unauthenticated requests do not count against the limit.
+/// Checks authentication before the rate limit, so that unauthenticated requests do not count against the limit.
 async fn admit(State(crm): State<Arc<Crm>>, request: Request, next: Next) -> Result<Response, Error> {
     let sent = request.headers().get(AUTHORIZATION);
     if sent.is_none_or(|value| value.as_bytes() != crm.authorization.as_bytes()) {

@@ -1,4 +1,4 @@
-//! Deals, companies and the types of their properties. Property values of requests are parsed into a [`Field`] here.
+//! Deals, companies and the types of their properties. The property values of requests are parsed into [`Field`]s here.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ pub(super) struct Note {
     pub(super) id: u64,
     pub(super) deal: u64,
     pub(super) text: String,
-    /// The idempotency key that the client sent.
+    /// The idempotency key of the request that created the note.
     pub(super) reference: Option<String>,
     pub(super) written_at: Timestamp,
 }
@@ -129,7 +129,7 @@ impl Note {
 }
 
 impl Changes {
-    /// Parses changes to an existing deal.
+    /// Parses the changes to an existing deal.
     pub(super) fn parse(properties: Map<String, Value>) -> Result<Self, Error> {
         let changes = properties.into_iter().map(|(name, value)| {
             let property = Property::parse(&name)?;
@@ -222,7 +222,7 @@ impl Property {
         found.ok_or_else(|| Error::UnknownProperty(name.to_owned()))
     }
 
-    /// Parses a value of this property's type. Amounts may be strings, as HubSpot sends them.
+    /// Parses a value of this property. Amounts may be strings, because HubSpot sends amounts as strings.
     pub(super) fn field(self, value: &Value) -> Result<Field, Error> {
         let invalid = |expected| Error::InvalidValue { property: self, expected, found: to_text(value) };
         match (self, value) {

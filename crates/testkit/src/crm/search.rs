@@ -153,7 +153,7 @@ impl Sort {
         Ok(Self { property, descending: direction == descending })
     }
 
-    /// Compares two deals. Deals without a value come last in both directions.
+    /// Compares two deals by this sort. Deals without a value for the sorted property come last in both directions.
     fn compare(&self, a: &Deal, b: &Deal) -> Ordering {
         let (a, b) = (a.properties.get(&self.property), b.properties.get(&self.property));
         match (a, b) {
@@ -183,8 +183,8 @@ impl Operator {
         }
     }
 
-    /// Returns whether the operator applies to a property. Order operators apply to amounts and dates, `CONTAINS_TOKEN`
-    /// to text, and equality to all properties.
+    /// Returns whether the operator applies to a property. Comparisons such as `GT` apply to amounts and dates,
+    /// `CONTAINS_TOKEN` applies to text, and equality applies to all properties.
     pub(super) fn applies_to(self, property: Property) -> bool {
         let ordered = matches!(property, Property::Amount | Property::Closedate);
         match self {
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn search_token_matches_only_whole_words_unless_it_has_a_wildcard() {
+    fn contains_token_matches_only_whole_words_unless_the_token_has_a_wildcard() {
         let wanted = |text: &str| tokens(text).collect::<Vec<_>>();
         for (text, pattern, expected) in [
             ("Acme Corp", "acme", true),

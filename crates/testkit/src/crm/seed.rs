@@ -1,4 +1,4 @@
-//! The initial data of the CRM. Tests and the demo depend on the ids, stages and amounts. Add new rows, but do not
+//! The initial data of the CRM. Tests and the demo depend on its ids, stages and amounts. Add new rows, but do not
 //! change existing rows.
 
 use std::collections::BTreeSet;

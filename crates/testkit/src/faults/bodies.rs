@@ -10,8 +10,8 @@ use futures::{StreamExt, stream};
 
 use super::failures::reject;
 
-/// The maximum size of a body: 1 GiB. It is larger than the limit of any client, and a client without a limit can still
-/// read it in a test.
+/// The maximum size of a body: 1 GiB. It exceeds the limits of all tested clients, and a client without a limit can
+/// still read it in a test.
 const MAX_BYTES: usize = 1 << 30;
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
@@ -29,7 +29,7 @@ const DOCUMENT: &str = "%PDF-1.1\n\
     3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>endobj\n\
     trailer<</Root 1 0 R>>\n%%EOF\n";
 
-// Both encodings can contain uncompressed data, so the JSON text is readable here between the header and the trailer.
+// Gzip and Brotli can contain uncompressed data, so the JSON text is readable here between a header and a trailer.
 const GZIPPED: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01\x1d\x00\xe2\xff\
     {\"ok\":true,\"encoding\":\"gzip\"}\x35\x97\x62\x27\x1d\0\0\0";
 const BROTLIED: &[u8] = b"\xa0\x01\x10{\"ok\":true,\"encoding\":\"br\"}\x03";

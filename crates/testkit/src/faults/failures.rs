@@ -69,8 +69,8 @@ pub(super) async fn reset(ConnectInfo(aborter): ConnectInfo<ConnectionAborter>, 
     aborter.reset();
 }
 
-/// Sends the beginning of a body and then aborts the connection. In between, the stream yields once, so that hyper
-/// flushes the beginning.
+/// Sends the beginning of a body and then aborts the connection. Before the abort, the stream yields once, so that
+/// hyper flushes the beginning.
 pub(super) async fn truncate() -> Response {
     let start = async { Ok(Bytes::from_static(br#"{"ok":tr"#)) };
     let end = async {
@@ -100,8 +100,7 @@ pub(super) async fn redirect_loop() -> Response {
     (StatusCode::FOUND, [(LOCATION, "/redirect-loop")]).into_response()
 }
 
-/// Rejects an invalid request. The field `refused` distinguishes this response from a failure that the client
-/// requested.
+/// Rejects an invalid request. The field `refused` distinguishes this response from a status that the client requested.
 pub(super) fn reject(message: &str) -> Response {
     let body = json!({"error": message, "refused": true});
     (StatusCode::BAD_REQUEST, Json(body)).into_response()

@@ -116,7 +116,7 @@ impl Builder {
 }
 
 impl Handle {
-    /// The number of requests to paths that start with `path_prefix`, including requests that got no response.
+    /// The number of requests whose paths start with `path_prefix`, including requests that got no response.
     pub fn hits(&self, path_prefix: &str) -> u64 {
         let state = self.system.lock();
         let matching = state.hits.iter().filter(|(path, _)| path.starts_with(path_prefix));

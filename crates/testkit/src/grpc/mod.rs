@@ -86,7 +86,7 @@ impl Builder {
             let service = reflection().build_v1alpha().map_err(invalid)?;
             app = app.route_service("/grpc.reflection.v1alpha.ServerReflection/{method}", service);
         }
-        // Unknown services get a gRPC status instead of an HTTP 404.
+        // A call to an unknown service gets a gRPC status instead of an HTTP 404.
         app = app.fallback(|| async { Status::unimplemented("unknown service").into_http::<Body>() });
         Ok(server::start(bind, inventory, app, CancellationToken::new()).await?)
     }
@@ -98,7 +98,7 @@ impl Inventory {
         Builder::default()
     }
 
-    /// Returns the encoded file descriptor set, as `protoc` would write it.
+    /// Returns the file descriptor set of this server, encoded as `protoc` would write it.
     pub fn descriptors() -> Result<Vec<u8>, String> {
         Ok(Self::new()?.files.encode_to_vec())
     }

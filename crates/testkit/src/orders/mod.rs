@@ -10,7 +10,7 @@
 //! | `GET /customers/{id}` | `customers.get` |
 //! | `GET /audit`, without authentication | – |
 //!
-//! Writes accept an `Idempotency-Key`, as in [`crate::crm`].
+//! Writes accept an `Idempotency-Key`. A repeated request gets the first reply, as for deals in [`crate::crm`].
 //!
 //! Not implemented: payment, stock, status changes other than cancellation.
 

@@ -69,12 +69,12 @@ pub(super) struct OrderQuery {
     pub(super) status: Option<Status>,
     pub(super) customer_id: Option<String>,
     pub(super) limit: usize,
-    /// The position of the cursor: only orders with a greater number match.
+    /// Only orders with a number greater than this one match. The cursor of a page contains this number.
     pub(super) after: u64,
 }
 
-/// A new order before validation. Any field may be missing or have a wrong type, so that one error can report all
-/// invalid fields.
+/// A new order before validation. A field may be missing or have a wrong type, so that one error can report all invalid
+/// fields.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NewOrderWire {

@@ -1,4 +1,4 @@
-//! The initial data of the orders API. Tests and the demo depend on the ids and states. Add new rows, but do not change
+//! The initial data of the orders API. Tests and the demo depend on its ids and states. Add new rows, but do not change
 //! existing rows.
 
 use super::model::Status::{self, Cancelled, Delivered, Paid, Pending, Shipped};
@@ -17,7 +17,7 @@ impl Records {
 /// Id, name, e-mail, country.
 type CustomerRow = (&'static str, &'static str, &'static str, &'static str);
 
-/// Number, customer, status, items as SKU, quantity and price in cents.
+/// Number, customer, status, and the items, each with SKU, quantity and price in cents.
 type OrderRow = (u64, &'static str, Status, &'static [(&'static str, u64, u64)]);
 
 fn customer((id, name, email, country): CustomerRow) -> (&'static str, Customer) {

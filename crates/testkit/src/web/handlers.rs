@@ -88,7 +88,7 @@ pub(super) async fn extract(
     }
 }
 
-/// Returns a page for a browser. Links to other pages of this web are changed to links that the browser can follow.
+/// Returns a page for a browser. Links to other pages of this web are rewritten, so that the browser can follow them.
 pub(super) async fn page(State(web): State<Arc<Web>>, Path(address): Path<String>) -> Result<Response, Error> {
     let url = format!("https://{address}");
     web.record("sites.get", &url);
@@ -108,7 +108,7 @@ pub(super) async fn requests(State(web): State<Arc<Web>>) -> Json<Value> {
     Json(json!(web.lock().requests))
 }
 
-/// Returns the page at an address, after redirects, with its final address.
+/// Follows redirects from an address. Returns the final address and the content there.
 fn follow(url: &str) -> Result<(String, Content), Error> {
     let (mut url, mut content) = site::find(url)?;
     for _ in 0..MAX_REDIRECTS {

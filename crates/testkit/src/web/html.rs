@@ -1,8 +1,9 @@
-//! Converts the HTML of the pages to Markdown. Supports the elements that the pages use; other elements are read as text.
+//! Converts the HTML of the pages to Markdown. Supports the elements that these pages use. Of other elements, only the
+//! text is kept.
 
 use serde::Serialize;
 
-/// A page as the scraper returns it.
+/// A page in the form that the scraper returns.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) title: String,
@@ -31,14 +32,14 @@ pub(super) fn read(html: &str) -> Document {
     reader.document
 }
 
-/// The document so far, and the open elements that matter.
+/// The document as far as it was converted, and the open elements that influence the conversion.
 #[derive(Default)]
 struct Reader {
     document: Document,
     in_title: bool,
-    /// The open element whose text is not part of the page.
+    /// The open `script` or `style` element. Its text is skipped.
     skipped: Option<&'static str>,
-    /// The address of the open link, and its start in the Markdown text.
+    /// For an open link: its address, and the offset in the Markdown text at which the link starts.
     link: Option<(String, usize)>,
     cells: usize,
 }
@@ -98,7 +99,7 @@ impl Reader {
         }
     }
 
-    /// Starts a paragraph.
+    /// Starts a paragraph that begins with `prefix`.
     fn block(&mut self, prefix: &str) {
         let markdown = &mut self.document.markdown;
         markdown.truncate(markdown.trim_end().len());
@@ -106,7 +107,7 @@ impl Reader {
         markdown.push_str(prefix);
     }
 
-    /// Starts a line of a list or a table.
+    /// Starts a line of a list or a table that begins with `prefix`.
     fn line(&mut self, prefix: &str) {
         let markdown = &mut self.document.markdown;
         markdown.truncate(markdown.trim_end_matches(' ').len());

@@ -1,4 +1,4 @@
-//! A small web of fictional companies, with a search API, a scraper and a PDF extractor, for tools that research.
+//! A small web of fictional companies, with a search API, a scraper and a PDF extractor, for tools that do research.
 //!
 //! | route | operation in the audit |
 //! |---|---|
@@ -42,7 +42,7 @@ use crate::definitions::WEB_KEY;
 use crate::server;
 use error::Error;
 
-/// The maximum number of requests in the journal. Older requests are removed.
+/// The maximum number of requests that are kept. Older requests are removed.
 const JOURNAL_CAPACITY: usize = 10_000;
 
 /// A running web.
@@ -63,9 +63,9 @@ pub struct Builder {
 /// A request that the web received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WebRequest {
-    /// The operation, as in the audit.
+    /// The operation, as it is named in the audit.
     pub operation: &'static str,
-    /// The query of a search, or the address of a page.
+    /// The query of a search, or the address of the requested page.
     pub subject: String,
 }
 
@@ -112,7 +112,7 @@ impl Builder {
 }
 
 impl Handle {
-    /// The requests since the start, oldest first. Only the newest ten thousand are kept.
+    /// The requests since the start, oldest first. At most the newest ten thousand.
     pub fn requests(&self) -> Vec<WebRequest> {
         self.system.lock().requests.iter().cloned().collect()
     }

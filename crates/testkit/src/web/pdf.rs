@@ -1,6 +1,6 @@
 //! Extracts the text of PDF documents whose content streams are not compressed.
 
-/// The text of a document.
+/// The number of pages and the text of a PDF document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Document {
     pub(super) pages: usize,
@@ -11,14 +11,14 @@ pub(super) fn read(bytes: &[u8]) -> Document {
     let source = String::from_utf8_lossy(bytes);
     let pages = source.split("/Type /Page").skip(1).filter(|rest| !rest.starts_with('s')).count();
     let mut pieces: Vec<&str> = source.split("endstream").collect();
-    // The last piece is what follows the last stream.
+    // The last piece has no stream: it is the text after the last stream.
     pieces.pop();
     let streams = pieces.into_iter().filter_map(|piece| piece.split_once("stream\n"));
     let lines: Vec<String> = streams.flat_map(|(_, content)| shown_strings(content)).collect();
     Document { pages, text: lines.join("\n") }
 }
 
-/// Returns the strings that a content stream shows with `Tj`, each as one line.
+/// Returns the strings that a content stream shows with the operator `Tj`, each as one line.
 fn shown_strings(content: &str) -> Vec<String> {
     let mut shown = Vec::new();
     let mut rest = content;
@@ -32,7 +32,8 @@ fn shown_strings(content: &str) -> Vec<String> {
     shown
 }
 
-/// Reads a string up to its closing bracket. Returns the string and its length in the source, including the bracket.
+/// Reads a string up to its closing parenthesis. Returns the string and its length in the source, including the
+/// parenthesis.
 fn string(source: &str) -> (String, usize) {
     let (mut text, mut depth) = (String::new(), 0_u32);
     let mut characters = source.char_indices();
@@ -41,7 +42,7 @@ fn string(source: &str) -> (String, usize) {
             '\\' => text.extend(characters.next().map(|(_, escaped)| if escaped == 'n' { '\n' } else { escaped })),
             ')' if depth == 0 => return (text, at + 1),
             other => {
-                // Balanced brackets in a string need no escape.
+                // Balanced parentheses in a string need no escape.
                 depth = match other {
                     '(' => depth + 1,
                     ')' => depth - 1,

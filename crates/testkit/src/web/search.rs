@@ -1,9 +1,9 @@
-//! The index of the search API. The index is static, so it lists a page that has moved and a page that fails.
+//! The index of the search API. The index is fixed, so it also lists a page that has moved and a page that fails.
 
-/// The number of results on a page.
+/// The number of results on one page of a search.
 pub(super) const PAGE_SIZE: usize = 5;
 
-/// Words that are not searched for.
+/// Words that are ignored in queries.
 const STOP_WORDS: [&str; 26] = [
     "a", "about", "an", "and", "are", "do", "does", "find", "for", "in", "is", "me", "much", "of", "on", "search",
     "show", "tell", "the", "their", "they", "to", "top", "what", "which", "who",
@@ -16,14 +16,14 @@ pub(super) struct Indexed {
     pub(super) snippet: &'static str,
 }
 
-/// Returns the words of a query: in lower case, without stop words and plural endings.
+/// Returns the words of a text: in lower case, without stop words and plural endings.
 pub(super) fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
     words.filter(|word| !word.is_empty() && !STOP_WORDS.contains(&word.as_str())).map(singular).collect()
 }
 
-/// Returns the pages that contain at least one of the words. Pages with more of the words come first, and a word in the
-/// title counts more than one in the snippet.
+/// Returns the pages that contain at least one of the words. Pages that contain more of the words come first. A word in
+/// the title counts more than a word in the snippet.
 pub(super) fn find(wanted: &[String]) -> Vec<&'static Indexed> {
     let mut found: Vec<(usize, &Indexed)> =
         INDEX.iter().map(|page| (page.score(wanted), page)).filter(|(score, _)| *score > 0).collect();

@@ -1,22 +1,22 @@
-//! The pages by their addresses.
+//! The pages of the web, by address.
 
 use axum::http::StatusCode;
 
 use super::error::Error;
 
-/// What is at an address.
+/// The content at an address.
 #[derive(Clone, Copy)]
 pub(super) enum Content {
     Html(&'static str),
     Pdf(&'static [u8]),
     /// The page has moved to this address.
     Redirect(&'static str),
-    /// The page always answers with this status.
+    /// A request for the page always gets this error status.
     Broken(StatusCode),
 }
 
-/// Returns the normalized address and the content of a page. The fragment, the query and a slash at the end of an address
-/// have no meaning here.
+/// Returns the normalized address and the content of a page. The query, the fragment and a trailing slash of the
+/// address are ignored.
 pub(super) fn find(url: &str) -> Result<(String, Content), Error> {
     let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let address = address.ok_or_else(|| Error::InvalidUrl(url.to_owned()))?;
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indexed_addresses_and_links_of_all_pages_exist() {
+    fn indexed_addresses_and_link_targets_of_all_pages_exist() {
         let indexed = INDEX.iter().map(|page| page.url.to_owned());
         let linked = PAGES.iter().flat_map(|(_, content)| match content {
             Content::Html(text) => html::read(text).links.into_iter().map(|link| link.url).collect(),
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn address_may_have_another_scheme_or_case_and_a_query_or_fragment() {
+    fn address_of_a_page_may_use_http_and_any_case_and_have_a_query_or_fragment() {
         for url in [
             "https://brambleforge.example/pricing",
             "http://Brambleforge.example/pricing/",
@@ -74,7 +74,8 @@ mod tests {
         }
     }
 
-    /// A PDF reader finds the objects by the offsets in the table at the end of the file.
+    /// The table at the end of a PDF file has the offsets of the objects. PDF readers need these offsets to find the
+    /// objects.
     #[test]
     fn offsets_in_the_pdf_point_to_its_objects() {
         let Ok((_, Content::Pdf(bytes))) = find("https://marrowstone.example/price-list.pdf") else { panic!("a PDF") };

@@ -10,7 +10,7 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use toolwright_testkit::{Crm, LOOPBACK, crm};
 
-/// The token of the CRMs that tests start.
+/// The token of the CRMs that the tests start.
 pub(crate) const TOKEN: &str = "a-token-for-this-test";
 
 /// Starts a CRM for one test and returns it with a client.
@@ -28,13 +28,13 @@ pub(crate) fn ids(page: &Value) -> Vec<&str> {
 
 /// Returns a new client that does not follow redirects.
 pub(crate) fn client() -> Client {
-    // This fails if another test of this binary has already installed the provider. The error is ignored because the
-    // provider is the same.
+    // Installing the provider fails if another test of this binary has already installed it. The error is ignored,
+    // because both install the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
-/// A client of one system with one credential.
+/// A client of one fixture system with one credential.
 pub(crate) struct Api {
     client: Client,
     base_url: String,
@@ -68,7 +68,7 @@ impl Api {
     }
 }
 
-/// Sends a request. Returns status and body; a body that is not JSON becomes null.
+/// Sends a request. Returns the status and the body. A body that is not JSON becomes null.
 pub(crate) async fn answer(request: RequestBuilder) -> (u16, Value) {
     let response = request.send().await.unwrap();
     let status = response.status().as_u16();

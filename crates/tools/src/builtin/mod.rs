@@ -28,7 +28,8 @@ pub fn library() -> Library {
         .with::<search_tools::SearchTools>()
 }
 
-/// Returns a tool for each function of `library`, in a map by `RefName::key`. These tools need no stored definition.
+/// Returns a map from `RefName::key` to a tool, with one tool for each function of `library`. These tools need no
+/// stored definition.
 pub fn tools(library: &Library) -> BTreeMap<String, Arc<CompiledTool>> {
     library
         .newest()
@@ -57,7 +58,7 @@ fn builtin_definition(spec: &ToolSpec) -> Option<(RefName, ToolDefinition)> {
     Some((name, definition))
 }
 
-/// Wraps the definition of a built-in tool in a document, which is not stored.
+/// Wraps the definition of a built-in tool in a document that is not stored.
 fn builtin_document(definition: ToolDefinition) -> Document<ToolDefinition> {
     let body = serde_json::to_value(&definition).unwrap_or_default();
     let mut document = Document::unsaved(definition.ref_name.clone(), definition);

@@ -20,7 +20,7 @@ const MAX_OPERATIONS: usize = 20;
 const MAX_RULES: usize = 100;
 /// The maximum length of the slug of an operation.
 const MAX_SLUG_CHARS: usize = 100;
-/// The reason of a definition without operations.
+/// The code in the error message about a definition without operations.
 const NO_OPERATIONS_CONFIGURED: &str = "NO_OPERATIONS_CONFIGURED";
 
 /// Compiles the configuration of a composite tool. Returns `None` for other tools, and for an invalid configuration.
@@ -48,7 +48,7 @@ pub(crate) fn compile(
     Compiler { definition, config, known: known_parameters(definition), issues, warnings }.compile()
 }
 
-/// The names of the parameters of a tool, if its schema allows no others.
+/// Returns the parameter names of a tool, or `None` if the input schema of the tool allows additional parameters.
 fn known_parameters(definition: &ToolDefinition) -> Option<BTreeSet<String>> {
     let schema = definition.effective_input_schema();
     let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
@@ -60,7 +60,7 @@ fn known_parameters(definition: &ToolDefinition) -> Option<BTreeSet<String>> {
 struct Compiler<'a> {
     definition: &'a ToolDefinition,
     config: &'a CompositeConfig,
-    /// The names of the parameters, if no others are allowed.
+    /// The parameter names of the tool; `None` if its input schema allows additional parameters.
     known: Option<BTreeSet<String>>,
     issues: &'a mut Issues,
     warnings: &'a mut Vec<String>,
@@ -86,7 +86,7 @@ impl Compiler<'_> {
             let compiled = self.rule(&format!("/routingRules/{at}"), rule);
             rules.extend(compiled.map(|compiled| (rule.priority.unwrap_or_default(), compiled)));
         }
-        // The sort is stable, so rules with equal priorities keep their order.
+        // The sort is stable, so rules with equal priorities stay in the order of the definition.
         rules.sort_by_key(|(priority, _)| *priority);
         let default = config.default_operation_id.as_deref();
         let default = default.and_then(|reference| self.position("/defaultOperationId", reference));
@@ -134,7 +134,8 @@ impl Compiler<'_> {
         }
         let pointer = format!("/properties/{OPERATION_PARAMETER}");
         let complete = self.definition.input_json_schema.as_ref().and_then(|schema| schema.0.pointer(&pointer));
-        // The schema may be a copy that the server made, with the schemas of entity types.
+        // The server may have generated `inputJsonSchema` to insert the schemas of entity types. A generated schema
+        // contains the parameter as the server defines it.
         if complete.is_some_and(|property| *property != self.config.operation_parameter()) {
             self.issues.add(format!("/inputJsonSchema{pointer}"), message);
         }
@@ -257,7 +258,7 @@ impl Compiler<'_> {
         Some(Rule { condition: condition?, operation: operation? })
     }
 
-    /// The position of the operation that a reference means.
+    /// Returns the position of the operation whose slug, or whose tool id, is `reference`.
     fn position(&mut self, path: &str, reference: &str) -> Option<usize> {
         let operations = &self.config.operations;
         let by_slug = operations.iter().position(|operation| operation.operation_slug == reference);

@@ -19,7 +19,7 @@ pub(super) struct Condition {
 
 #[derive(Debug)]
 enum Test {
-    /// Compares texts. Without `case_sensitive`, `value` is in lower case.
+    /// A comparison of texts. If `case_sensitive` is false, `value` is stored in lower case.
     Text {
         how: TextTest,
         value: String,
@@ -37,7 +37,7 @@ enum TextTest {
 }
 
 impl Condition {
-    /// Compiles a condition. The error is about its value.
+    /// Compiles a condition. The error states what is wrong with the `value` of the condition.
     pub(super) fn compile(condition: &RoutingCondition) -> Result<Self, String> {
         let RoutingCondition { kind, field, value, case_sensitive } = condition;
         let how = match kind {
@@ -56,7 +56,7 @@ impl Condition {
                 Test::Text { how, value, case_sensitive: *case_sensitive }
             }
             None => {
-                // The engine takes linear time, and the size of the compiled pattern is limited.
+                // The regex engine takes linear time, and the size of the compiled pattern is limited.
                 let mut builder = RegexBuilder::new(value);
                 let builder = builder.case_insensitive(!case_sensitive).size_limit(JsonSchema::MAX_PATTERN_BYTES);
                 Test::Pattern(builder.build().map_err(|error| format!("is not a valid regular expression: {error}"))?)
@@ -65,8 +65,8 @@ impl Condition {
         Ok(Self { path: field.split('.').map(str::to_owned).collect(), test })
     }
 
-    /// Whether the condition matches. A field that is missing or null matches nothing. Values that are not text are
-    /// compared as JSON.
+    /// Whether the condition matches. If the field is missing or null, the condition does not match. A value that is
+    /// not text is compared as JSON text.
     pub(super) fn matches(&self, input: &Value) -> bool {
         let found = self.path.iter().try_fold(input, |value, segment| match value {
             Value::Object(fields) => fields.get(segment),
@@ -79,7 +79,7 @@ impl Condition {
             Some(other) => Cow::Owned(other.to_string()),
         };
         let steps = u64::try_from(text.len() / BYTES_PER_STEP).unwrap_or(u64::MAX).saturating_add(1);
-        // If the budget is used up, the whole operation fails, so the result here does not matter.
+        // If the step limit is reached, the routing fails as a whole, so the result of this condition does not matter.
         charge(steps).is_ok() && self.test.accepts(&text)
     }
 }

@@ -23,7 +23,7 @@ use crate::CompiledTool;
 pub(crate) const NO_RULE_MATCHED: &str = "NO_RULE_MATCHED";
 /// `details.reason` of a call that selects an operation that does not exist.
 pub(crate) const OPERATION_NOT_FOUND: &str = "OPERATION_NOT_FOUND";
-/// `details.reason` of a call that must select an operation and selects none.
+/// `details.reason` of a call that does not select an operation although the tool requires it.
 pub(crate) const MISSING_OPERATION_PARAMETER: &str = "MISSING_OPERATION_PARAMETER";
 
 /// The compiled configuration of a composite tool.
@@ -42,7 +42,7 @@ pub struct CompiledComposite {
 pub struct CompiledOperation {
     /// The name of the operation.
     pub slug: String,
-    /// The tool.
+    /// The tool that performs the operation.
     pub tool: ToolReference,
     mapping: ParameterMapping,
 }
@@ -59,7 +59,7 @@ pub struct ToolReference {
 #[derive(Debug)]
 struct Rule {
     condition: Condition,
-    /// The position of the operation.
+    /// The position of the operation that the rule selects.
     operation: usize,
 }
 
@@ -69,7 +69,7 @@ impl CompiledComposite {
         &self.operations
     }
 
-    /// Selects the operation for an input. The input has its defaults and matches the schema of the tool.
+    /// Selects the operation for `input`, which must match the input schema of the tool and contain its defaults.
     pub fn route(&self, input: &Value) -> Result<&CompiledOperation, ToolError> {
         self.position(input).map(|position| self.operations.get(position))?.ok_or_else(|| self.no_rule_matched())
     }
@@ -126,8 +126,8 @@ impl CompiledComposite {
 }
 
 impl CompiledOperation {
-    /// Returns the input of the operation's tool. `schema` is the input schema of that tool. A parameter that keeps its
-    /// name is left out if the schema does not know it and allows no other properties.
+    /// Maps `input` to the input of the operation's tool. `schema` is the input schema of that tool. A parameter that
+    /// is not renamed is left out if `schema` neither describes it nor allows additional properties.
     pub fn parameters(&self, input: &Value, schema: &Value) -> Result<MappedParameters, ToolError> {
         self.mapping.apply(input, schema).map_err(|error| error.detail("operation", self.slug.as_str()))
     }
@@ -163,8 +163,8 @@ impl CompiledTool {
         self.composite.as_ref()
     }
 
-    /// Selects the operation of a call to a composite tool. Returns the input and the position of the operation; `None`
-    /// for other tools. Rules with long texts do not block the thread.
+    /// Selects the operation of a call to a composite tool. Returns the input and the position of the operation, or no
+    /// position for other tools. Routing rules that compare long texts do not block the thread.
     pub async fn route(self: &Arc<Self>, input: Value) -> Result<(Value, Option<usize>), ToolError> {
         if self.composite.is_none() {
             return Ok((input, None));

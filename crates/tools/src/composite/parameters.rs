@@ -1,18 +1,18 @@
-//! Maps the parameters of a composite tool to the parameters of an operation.
+//! Maps the parameters of a composite tool to the parameters of one of its operations.
 
 use serde_json::{Map, Value};
 use toolwright_expr::{Scope, ValueTemplate};
 use toolwright_types::{ErrorCode, ToolError};
 
-/// The mapping of one operation. Later entries replace earlier ones with the same target.
+/// The mapping to the parameters of one operation. If several entries have the same target, the last one applies.
 #[derive(Debug, Default)]
 pub(super) struct ParameterMapping {
     pub(super) entries: Vec<(String, Source)>,
-    /// The parameters that are not passed under their own names.
+    /// The parameters of the composite tool that are not passed under their own names.
     pub(super) renamed: Vec<String>,
 }
 
-/// The source of a parameter of an operation.
+/// Where the value of an operation's parameter comes from.
 #[derive(Debug)]
 pub(super) enum Source {
     /// A parameter of the composite tool.
@@ -21,10 +21,10 @@ pub(super) enum Source {
     Template(ValueTemplate),
 }
 
-/// The input of an operation's tool.
+/// The result of mapping the parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MappedParameters {
-    /// The input.
+    /// The input for the operation's tool.
     pub input: Value,
     /// Problems that did not stop the mapping.
     pub warnings: Vec<String>,
@@ -43,7 +43,7 @@ impl ParameterMapping {
                 Source::Parameter(name) => input.get(name).cloned(),
                 Source::Template(template) => {
                     let rendered = template.render(&Scope::new(input)).map_err(|error| invalid(target, &error))?;
-                    // A path that does not exist is null. An optional parameter is then left out.
+                    // A path that does not exist renders null. A parameter that renders null is left out.
                     let value = Some(rendered.value).filter(|value| !value.is_null());
                     if value.is_some() {
                         let located = rendered.warnings.iter().map(|text| format!("parameter `{target}`: {text}"));
@@ -60,7 +60,7 @@ impl ParameterMapping {
     }
 }
 
-/// Whether a schema accepts a property with this name.
+/// Whether a schema may accept a property with this name.
 fn knows(schema: &Value, name: &str) -> bool {
     let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
     let listed = || schema.get("properties").is_some_and(|properties| properties.get(name).is_some());

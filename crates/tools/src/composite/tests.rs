@@ -1,4 +1,4 @@
-//! Tables of routing, of the mapping of parameters, and of mistakes in definitions.
+//! Tests of routing, of parameter mapping and of the validation of definitions.
 
 use serde_json::{Value, json};
 use toolwright_types::{Document, ToolDefinition};
@@ -22,7 +22,7 @@ fn compile(body: Value) -> Result<CompiledTool, Issues> {
     CompiledTool::compile(Document::unsaved(definition.ref_name.clone(), definition), None, &builtin::library())
 }
 
-/// The operation that the tool selects, or the reason of the error.
+/// Returns the slug of the operation that the tool selects, or the reason of the error.
 fn route(tool: &CompiledTool, input: &Value) -> String {
     match tool.composite().unwrap().route(input) {
         Ok(operation) => operation.slug.clone(),
@@ -93,7 +93,7 @@ fn case_sensitive_condition_distinguishes_upper_and_lower_case() {
 }
 
 #[test]
-fn rule_with_the_lowest_priority_number_wins_and_then_the_first_in_the_list() {
+fn lowest_priority_number_wins_and_equal_priorities_keep_the_order_of_the_rules() {
     let rule = |priority: Value, operation: &str| json!({ "condition": condition("contains", "q", "a"), "operationId": operation, "priority": priority });
     for (rules, expected) in [
         (json!([rule(json!(20), "search"), rule(json!(10), "create")]), "create"),
@@ -110,7 +110,7 @@ fn rule_with_the_lowest_priority_number_wins_and_then_the_first_in_the_list() {
 }
 
 #[test]
-fn caller_selects_the_operation_in_the_mode_agent_driven() {
+fn operation_parameter_selects_the_operation_in_agent_driven_mode() {
     let unified = json!({ "q": { "type": "string", "required": true } });
     let tool = compile(definition(json!({ "routingMode": "agent_driven", "unifiedSchema": unified }))).unwrap();
     for (input, expected) in [
@@ -141,7 +141,7 @@ fn caller_selects_the_operation_in_the_mode_agent_driven() {
 }
 
 #[test]
-fn input_schema_follows_from_the_unified_schema_unless_the_author_wrote_one() {
+fn input_schema_is_derived_from_the_unified_schema_unless_the_author_wrote_one() {
     let default = json!({ "defaultOperationId": "rest" });
     let unified = json!({ "q": { "type": "string", "description": "Text.", "operationMappings": { "rest": { "targetParam": "x" } } } });
     let with = |key: &str, schema: Value| {
@@ -184,7 +184,7 @@ fn parameters_are_mapped_by_the_unified_schema_then_by_the_operation_then_by_nam
     let mapped_q =
         json!({ "q": { "operationMappings": { "search": { "targetParam": "text" } } }, "limit": {}, "extra": {} });
     for (unified, mapping, schema, input, expected) in [
-        // The same name, unless the schema of the operation does not allow it.
+        // A parameter is passed under the same name, unless the schema of the operation does not allow it.
         (json!({}), json!({}), &open, json!({ "q": "a", "extra": 1 }), json!({ "q": "a", "extra": 1 })),
         (json!({}), json!({}), &closed, json!({ "q": "a", "extra": 1 }), json!({ "q": "a" })),
         // A renamed parameter is not passed under its own name.
@@ -193,7 +193,7 @@ fn parameters_are_mapped_by_the_unified_schema_then_by_the_operation_then_by_nam
         (json!({}), json!({ "text": "q", "q": "q" }), &open, json!({ "q": "a" }), json!({ "text": "a", "q": "a" })),
         (json!({}), json!({ "text": "q" }), &open, json!({}), json!({})),
         (json!({}), json!({ "text": "q" }), &open, json!({ "q": null }), json!({ "text": null })),
-        // The unified schema wins over the mapping of the operation, which wins over the same name.
+        // The unified schema takes precedence over the mapping of the operation. Both take precedence over equal names.
         (mapped_q, json!({ "text": "limit" }), &open, json!({ "q": "a", "limit": 2 }), json!({ "text": "a" })),
         (
             json!({}),
@@ -202,7 +202,8 @@ fn parameters_are_mapped_by_the_unified_schema_then_by_the_operation_then_by_nam
             json!({ "q": "a", "text": "b" }),
             json!({ "q": "b", "text": "b" }),
         ),
-        // Templates keep types, texts are joined, and constants are copied.
+        // A template that is one expression keeps the type of its value. Expressions inside a text are inserted into
+        // the text, and constants are copied.
         (
             json!({}),
             json!({ "n": "${limit * 2}", "s": "at ${limit}", "c": 5, "o": { "of": ["${q}", true] } }),
@@ -210,11 +211,12 @@ fn parameters_are_mapped_by_the_unified_schema_then_by_the_operation_then_by_nam
             json!({ "limit": 2, "q": "a" }),
             json!({ "limit": 2, "q": "a", "n": 4, "s": "at 2", "c": 5, "o": { "of": ["a", true] } }),
         ),
-        // An optional parameter that is absent is left out.
+        // A template parameter is left out if its value is absent.
         (json!({}), json!({ "n": "${input.limit}" }), &open, json!({ "q": "a" }), json!({ "q": "a" })),
-        // A target that the operation does not know is passed, so that its schema reports the mistake.
+        // A target that the operation's schema does not allow is passed nevertheless, so that the validation reports
+        // the mistake.
         (json!({}), json!({ "unknown": "q" }), &closed, json!({ "q": "a" }), json!({ "unknown": "a" })),
-        // Values of the caller are data, not templates.
+        // Values from the caller are data, not templates.
         (json!({}), json!({ "text": "q" }), &open, json!({ "q": "${secret}" }), json!({ "text": "${secret}" })),
     ] {
         let operations = json!([{ "operationSlug": "search", "actionSlug": "t", "parameterMapping": mapping }]);
@@ -231,7 +233,7 @@ fn parameters_are_mapped_by_the_unified_schema_then_by_the_operation_then_by_nam
 }
 
 #[test]
-fn parameter_that_selects_the_operation_is_not_passed_on() {
+fn parameter_that_selects_the_operation_is_not_passed_to_the_operation() {
     let tool = compile(definition(json!({ "routingMode": "agent_driven" }))).unwrap();
     let input = json!({ "operation": "rest", "q": "a" });
     let operation = tool.composite().unwrap().route(&input).unwrap();
@@ -401,7 +403,7 @@ fn each_mistake_of_a_definition_is_reported_with_its_path() {
 }
 
 #[test]
-fn configuration_belongs_to_composite_tools_only() {
+fn composite_definition_with_missing_or_conflicting_fields_is_rejected() {
     let path = |body: Value| compile(body).unwrap_err().0.into_iter().map(|issue| issue.path).collect::<Vec<_>>();
     let mut missing = definition(json!({ "defaultOperationId": "rest" }));
     missing.as_object_mut().unwrap().shift_remove("composite");
@@ -418,7 +420,7 @@ fn configuration_belongs_to_composite_tools_only() {
 }
 
 #[test]
-fn configuration_is_read_as_it_was_written() {
+fn composite_config_round_trips_through_json_and_malformed_fields_are_rejected() {
     let config = json!({
         "routingMode": "agent_driven",
         "operations": [{ "operationSlug": "a", "actionId": "tol_1", "actionSlug": "t", "priority": 1, "parameterMapping": { "x": "q", "y": 1 } }],

@@ -29,7 +29,7 @@ use crate::{CallContext, CallProgress, CompiledTool, ToolFailure};
 /// The maximum length of a progress message, in characters.
 const MAX_PROGRESS_MESSAGE_CHARS: usize = 500;
 
-/// Runs tools of one type.
+/// The implementation that executes tools of one type.
 pub trait Backend: Send + Sync {
     /// Performs one attempt. Dropping the future abandons the attempt.
     fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>>;
@@ -40,8 +40,8 @@ pub trait Backend: Send + Sync {
         tool.effects
     }
 
-    /// Whether a call to the tool with this input deletes something. The name and the HTTP method of a tool can also
-    /// show that the tool deletes. A run checks the name and the method separately.
+    /// Whether a call to the tool with this input deletes something. A run also checks whether the name or the HTTP
+    /// method of the tool indicates a deletion.
     fn deletes(&self, _tool: &CompiledTool, _input: &Value) -> bool {
         false
     }
@@ -240,7 +240,7 @@ async fn run_attempt(
     }
 }
 
-/// Returns the tag of log events about failed attempts. Its form is the same for tools of all types.
+/// Returns the value of the field `tag` in log events about failed attempts. The form is the same for all tool types.
 fn exception_tag(tool: &CompiledTool) -> String {
     format!("[{}_ExecuteAsync__Exception]", tool.definition.ref_name)
 }
@@ -296,7 +296,7 @@ fn decide(
         }
         None => failure.retryable,
     };
-    // INVARIANT: a write that is not idempotent is attempted only once, even if the definition asks for retries.
+    // INVARIANT: a write that is not idempotent is attempted only once, even if the definition configures retries.
     let repeatable = effects != SideEffects::Writes || tool.definition.idempotent;
     if !(wants_retry && repeatable && attempts <= tool.limits.retries) {
         return AfterFailure::Fail;

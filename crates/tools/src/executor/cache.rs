@@ -74,7 +74,7 @@ pub(super) struct CachedResult {
 }
 
 impl CacheKey {
-    /// Creates the key of a result. `call` identifies the call: its tool and its input.
+    /// Creates the key of a cached result. `call` identifies the call by its tool and its input.
     pub fn new(realm: &RealmScope, audience: Audience, call: &str) -> Self {
         let mut hasher = Hasher::default();
         hasher.sequence(|items| {
@@ -167,7 +167,7 @@ pub(super) async fn key(
     Some(CacheKey::new(&cx.realm, Audience::of(cx, tool, secrets), &hasher.finish_hex()))
 }
 
-/// The definitions and secrets that nested calls use. They can change without a change of the input.
+/// The definitions and secrets that nested calls use. They can change while the input of the call stays the same.
 struct NestedInputs {
     /// The fingerprint of the definitions.
     closure: String,

@@ -21,7 +21,7 @@ impl CallMessages {
         }
     }
 
-    /// Takes all messages.
+    /// Removes and returns all messages.
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -26,7 +26,7 @@ pub(super) struct EnvelopeBuilder {
     envelope: ToolEnvelope,
     /// The differences between the output and its schema.
     drift: Vec<SchemaDifference>,
-    /// Texts about names in the input without a match in the reference data.
+    /// Messages about names in the input that do not occur in the reference data.
     unknown_names: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ impl EnvelopeBuilder {
         std::mem::take(&mut self.drift)
     }
 
-    /// Records the resolved names and their warnings.
+    /// Records the names that were resolved to ids, and the warnings about names that were not resolved.
     pub(super) fn set_resolved_inputs(&mut self, names: Resolution) {
         self.envelope.metadata.warnings.extend(names.warnings);
         self.unknown_names = names.unknown_names;
@@ -195,7 +195,7 @@ impl EnvelopeBuilder {
         self.envelope
     }
 
-    /// Adds the texts about names without a match to an error, because such a name is a likely cause. The texts list
+    /// Adds the messages about unknown names to an error, because an unknown name is a likely cause. The messages list
     /// valid names, so that a model can correct the call.
     fn with_unknown_names(&self, mut error: ToolError) -> ToolError {
         if self.unknown_names.is_empty() {

@@ -10,8 +10,8 @@ use secrecy::{ExposeSecret, SecretString};
 /// The maximum size of the compiled regular expression. A secret of 3 KB needs far less.
 const MAX_REGEX_BYTES: usize = 16 << 20;
 
-/// Secrets with characters that can be escaped. Letters and digits are never escaped, so a text is searched only if it
-/// contains the longest sequence of letters and digits of a secret.
+/// Secrets with characters that can be escaped. Letters and digits are never escaped. So a text is searched only if it
+/// contains the longest sequence of letters and digits of at least one secret.
 #[derive(Debug)]
 pub(super) struct EscapedSecrets {
     sequences: AhoCorasick,
@@ -106,7 +106,7 @@ fn push_forms(pattern: &mut String, character: char) {
     pattern.push(')');
 }
 
-/// The letter that stands for a control character in JSON.
+/// Returns the letter of the JSON escape for a control character, such as `n` for a line feed.
 fn json_letter(character: char) -> Option<char> {
     Some(match character {
         '\n' => 'n',
@@ -118,7 +118,7 @@ fn json_letter(character: char) -> Option<char> {
     })
 }
 
-/// The names of the HTML entities that encoders use for the character, as a regular expression.
+/// Returns the HTML entity names that encoders use for the character, as a regular expression.
 fn entity_names(character: char) -> Option<&'static str> {
     Some(match character {
         '&' => "amp|AMP",

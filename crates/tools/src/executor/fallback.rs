@@ -25,7 +25,7 @@ impl Executor {
                 format!("fallback `{other}` was not tried: {MAX_DEPTH} levels of fallback"),
             ));
         }
-        // The deadline covers the whole call, including its fallback.
+        // The deadline applies to the whole call, including its fallback.
         let request = CallRequest { tool: other.clone(), version: None, input: call.input.clone() };
         let mut sequence = CallSequence::default();
         let fallback = Box::pin(self.call_nested(call, NestedCallKind::Fallback, request, &mut sequence));

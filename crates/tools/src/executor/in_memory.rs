@@ -66,7 +66,7 @@ impl ResultCache for MemoryCache {
     }
 }
 
-/// The maximum period that a rate limit can require between two calls.
+/// The longest interval between two calls that a rate limit can require. A lower rate counts as one call per day.
 const MAX_PERIOD: Duration = Duration::from_secs(86_400);
 
 /// A rate limiter that counts the calls of this process. A limit that is not used for an hour is reset.

@@ -119,7 +119,7 @@ impl Ports {
 pub struct CallRequest {
     /// The tool's reference name or id.
     pub tool: String,
-    /// The requested version; the highest active one if absent.
+    /// The required version. Default: the highest active version.
     pub version: Option<VersionReq>,
     /// The arguments as the caller sent them.
     pub input: Value,
@@ -134,7 +134,7 @@ pub enum Preparation {
     Refused(Box<ToolEnvelope>),
 }
 
-/// Which tool produced the reply of a call.
+/// Which tool answered a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnsweredBy {
     Tool,
@@ -161,7 +161,8 @@ impl Executor {
         let t_start = self.ports.clock.now();
         let found = resolve::find_tool(&self.ports, cx, &request).await;
         let names = match &found {
-            // Names are resolved only if the principal may call the tool. Other principals must not learn the ids.
+            // The names are resolved only if the principal may call the tool, because other principals must not learn
+            // the ids.
             Ok(tool) if !tool.definition.resolve.is_empty() && resolve::authorize(&self.ports, cx, tool).is_ok() => {
                 references::resolve_names(&self.ports, cx, tool, &request.input).await
             }
@@ -170,7 +171,7 @@ impl Executor {
         self.check_call(cx, request, found, names, t_start, sequence).await
     }
 
-    /// Like [`Executor::prepare`], but uses the ids in `names`, which an earlier preparation resolved, instead of
+    /// Like [`Executor::prepare`], but takes the ids from `names`, the result of an earlier preparation, instead of
     /// resolving the names again.
     pub async fn prepare_resolved(
         &self,
@@ -322,8 +323,8 @@ impl Executor {
         };
         let redactor = Redactor::new(secrets.values());
         if redactor.is_in(&input) {
-            // The input contains a secret, so the result is not cached: a cache hit opens no secrets and could not
-            // redact the input.
+            // The input contains a secret. The result is not cached, because a cache hit opens no secrets and so could
+            // not redact the input.
             key = None;
         }
         let call_id = envelope_builder.call_id().clone();
@@ -346,7 +347,7 @@ impl Executor {
         };
         let (reply, answered_by) = self.run_tool(attempt, &identified, deadline, &mut envelope_builder).await;
         if answered_by == AnsweredBy::Fallback {
-            // The fallback's reply must not be cached as the result of this tool.
+            // The reply of the fallback must not be cached as the result of the failed tool.
             key = None;
         }
         envelope_builder.set_nested_calls(nested_calls.take());
@@ -356,7 +357,7 @@ impl Executor {
             ports.drift_sink.record(&cx.realm, &tool, &drift);
         }
         let bounded = match reply {
-            // Redacts again, because a mapping may have joined the pieces of a secret.
+            // Redacts again, because the response mapping may have joined the pieces of a secret.
             Ok(reply) => truncate::bound_output(ports, cx, &tool, reply.redacted(&redactor)).await,
             Err(failure) => Err(failure.error),
         };
@@ -405,7 +406,7 @@ impl Executor {
 }
 
 impl Preparation {
-    /// Returns the same call with `name` as its name. Used if the called tool replaces the tool `name`.
+    /// Returns the same call under the name `name`. Used if the called tool replaces a tool with this name.
     pub fn with_name(self, name: &str) -> Self {
         match self {
             Preparation::Ready(mut ready) => {

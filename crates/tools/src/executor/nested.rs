@@ -14,15 +14,16 @@ pub(super) const MAX_DEPTH: u8 = 3;
 /// The relation of a nested call to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NestedCallKind {
-    /// A fallback with the parent's input. The approval of the parent also covers its fallback.
+    /// A fallback with the parent's input. The parent's approval applies to it too.
     Fallback,
-    /// A call with an input that the parent computed. The parent's approval does not cover it.
+    /// A call with an input that the parent computed. The parent's approval does not apply to it.
     Subcall,
 }
 
 impl Executor {
-    /// Makes a nested call, if the parent allows the side effects of the called tool. The idempotency key of the nested
-    /// call is derived from the parent's key, so all attempts of the parent use the same key for the nested call.
+    /// Makes a nested call, if the side effects of the called tool are allowed in the parent call. The idempotency key
+    /// of the nested call is derived from the parent's key, so all attempts of the parent use the same key for the
+    /// nested call.
     pub async fn call_nested(
         &self,
         call: Attempt<'_>,
@@ -92,8 +93,10 @@ impl ReadyCall {
         ensure_read_only(&self.tool, self.worst_effects())
     }
 
-    /// The side effects of the call and of the run that it starts. Starting a run counts as a read, because the calls of
-    /// that run are checked against the rules of its parent run. The rules of a calling tool are not among them.
+    /// Returns the side effects of the call, including those of the run that it starts. In `effects`, starting a run
+    /// counts as a read, because the calls of the started run are checked against the rules of its parent run. These
+    /// rules do not include those of a tool that makes a nested call, so here the side effects of the called tool
+    /// count.
     fn worst_effects(&self) -> SideEffects {
         if self.starts_run() { self.tool.effects } else { self.effects }
     }

@@ -38,7 +38,8 @@ pub(super) async fn map_and_check(
     examine(tool, Some(input), reply, deadline, envelope_builder).await
 }
 
-/// Validates the reply of a fallback, which is already mapped, against the output schema.
+/// Validates the reply of a fallback against the output schema of `tool`, whose call failed. The reply is not mapped,
+/// because the fallback has mapped it.
 pub(super) async fn check(
     tool: &Arc<CompiledTool>,
     reply: BackendReply,
@@ -88,7 +89,7 @@ struct Examined {
     messages: Result<Vec<String>, EvalError>,
     violations: Vec<Violation>,
     drift: Vec<SchemaDifference>,
-    /// The cost of the call, if the tool has a price. A fallback has its own price.
+    /// The cost of the call. `None` if the tool has no price, and for the reply of a fallback, which has its own price.
     cost: Option<CallCost>,
 }
 
@@ -120,7 +121,7 @@ impl Examined {
         envelope_builder: &mut EnvelopeBuilder,
     ) -> Result<BackendReply, ToolFailure> {
         if let Some(CallCost { usd, warning }) = self.cost {
-            // The system behind the tool has answered, so it charges for the call even if the answer is not usable.
+            // The external system has answered, so it charges for the call even if the answer cannot be used.
             envelope_builder.add_cost(usd);
             warning.into_iter().for_each(|warning| envelope_builder.warn(warning));
         }

@@ -14,12 +14,13 @@ use crate::{CallContext, CompiledTool};
 /// The maximum number of names that are resolved in one list.
 const MAX_NAMES: usize = 100;
 
-/// The names in an input that were resolved, and warnings about names that were not resolved.
+/// The names in an input that were resolved to ids, and warnings about names that were not resolved.
 #[derive(Debug, Default)]
 pub(super) struct Resolution {
     pub inputs: BTreeMap<String, ResolvedInput>,
     pub warnings: Vec<String>,
-    /// Texts about names without a match, for the error of a call that fails. Each text lists the closest valid names.
+    /// Messages about names without a match. They are added to the error if the call fails. Each message lists the
+    /// closest valid names.
     pub unknown_names: Vec<String>,
 }
 
@@ -77,7 +78,7 @@ struct FieldLookup<'a> {
 }
 
 impl FieldLookup<'_> {
-    /// Returns the id that `value` names, or `None` if `value` stays unchanged.
+    /// Returns the id for the name `value`, or `None` if `value` stays unchanged.
     async fn resolve(&self, value: &Value, resolution: &mut Resolution) -> Option<Value> {
         let Value::String(name) = value else { return None };
         let data_type = &self.source.data_type;

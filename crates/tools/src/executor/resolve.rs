@@ -99,7 +99,7 @@ impl CompiledTool {
     /// Applies defaults to the input and validates it. Checks that a composite tool has an operation for the input.
     pub async fn check_input(self: &Arc<Self>, input: Value) -> Result<Value, ToolError> {
         if let Some(composite) = self.composite() {
-            // The error about the selected operation is more helpful than the violation of the schema.
+            // This check comes first, because its error is more helpful than the schema violation for the same mistake.
             composite.check_selection(&input)?;
         }
         let input = self.validate_input(input).await.map_err(|violations| {

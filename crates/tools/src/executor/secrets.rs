@@ -26,8 +26,8 @@ impl IdentifiedSecrets {
         self.0.values().any(|identity| identity.scope == "user")
     }
 
-    /// Returns the broadest scope of these secrets. The envelope reports the broadest scope, because it concerns the
-    /// most people.
+    /// Returns the broadest scope of these secrets. The envelope reports this scope, because the secrets in it are
+    /// shared by the most people.
     pub(super) fn widest_scope(&self) -> Option<&'static str> {
         ["org", "realm", "user"].into_iter().find(|scope| self.0.values().any(|identity| identity.scope == *scope))
     }
@@ -132,7 +132,7 @@ fn with_login_hint(mut error: ToolError, advice: &str, provider: &ToolProviderCo
     error
 }
 
-/// Logs the cause of a failed port and returns the error for the caller, which names only the port.
+/// Logs the cause of a port's failure and returns the error for the caller, which names only the port.
 pub(super) fn port_error(error: &PortError) -> ToolError {
     tracing::error!(port = error.port, cause = ?error.source, "executor port failed");
     ToolError::new(ErrorCode::Unknown, format!("{error}; the server's log has the cause")).reason("unavailable")

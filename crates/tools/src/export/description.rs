@@ -224,7 +224,7 @@ fn inputs(parameters: &Value, examples: &[ToolExample]) -> (Vec<String>, Vec<Str
     (always, sometimes)
 }
 
-/// Returns the texts that the examples of the definition have for an input, as JSON strings.
+/// Returns the values that the examples in the definition have for an input, as JSON strings.
 fn example_values(name: &str, examples: &[ToolExample]) -> Vec<String> {
     let values = examples.iter().filter_map(|example| example.input.get(name)).filter(|value| value.is_string());
     let mut shown: Vec<String> = Vec::new();

@@ -23,7 +23,7 @@ const MCP_PY: &str = include_str!("snippets/mcp_server.py");
 /// The characters that are escaped in a segment of a URI.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// The name of the file in which a client expects the MCP server.
+/// The name of the server file in the package and in the configuration of the client.
 const SERVER_FILE: &str = "server.ts";
 
 /// Programs that offer the same tools in two languages.
@@ -168,7 +168,8 @@ impl McpServer {
     }
 }
 
-/// Returns the reference data of a tool's provider as resources. The data of an agentic tool is internal.
+/// Returns the reference data of a tool's provider as resources. Returns none for an agentic tool, whose provider is
+/// internal.
 fn reference_data(tool: &CompiledTool) -> Vec<McpResource> {
     let Some(provider) = tool.provider.as_deref().filter(|_| tool.definition.agentic.is_none()) else {
         return Vec::new();
@@ -183,7 +184,7 @@ fn reference_data(tool: &CompiledTool) -> Vec<McpResource> {
     config.reference_data.iter().map(|source| resource(&source.data_type)).collect()
 }
 
-/// Returns the names of the tools on this server, by exported name.
+/// Returns a map from the exported names of the tools to their names on this server.
 fn ref_names<'a>(tools: impl IntoIterator<Item = &'a CompiledTool>) -> Value {
     let named = tools.into_iter().map(|tool| (tool.exported_name().to_owned(), json!(tool.definition.ref_name)));
     Value::Object(named.collect())

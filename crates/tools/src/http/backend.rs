@@ -138,10 +138,11 @@ fn request(attempt: &Attempt<'_>) -> Result<(HttpRequest, Vec<String>), ToolFail
 }
 
 /// Adds ids that connect the request with the logs and the journal of this server. If the operator of the upstream asks
-/// about a request, the ids identify it here. The definition may set these headers itself.
+/// about a request, the ids tell which call sent it. The definition may set these headers itself.
 fn add_ids(request: &mut HttpRequest, attempt: &Attempt<'_>) {
     let correlation = attempt.cx.caller.correlation_id.as_ref().map(|id| HeaderValue::from_str(id.as_str()));
-    // Unlike a random id, this id leads to the journal of the call. All attempts of a call have the same id.
+    // Unlike a random id, this id identifies the run and the call in the journal. All attempts of a call have the same
+    // id.
     let call = HeaderValue::from_str(&format!("{}-{}", attempt.cx.run, attempt.call_id));
     for (name, value) in [(CORRELATION_ID, correlation), (REQUEST_ID, Some(call))] {
         if let Some(Ok(value)) = value {

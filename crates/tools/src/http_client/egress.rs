@@ -132,8 +132,9 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
-/// Only global unicast addresses (`2000::/3`) are public. All other ranges are reserved, among them addresses that embed
-/// an IPv4 address for a translator of the local network, such as `::ffff:0:127.0.0.1`.
+/// Whether an IPv6 address is public. Apart from NAT64, only global unicast addresses (`2000::/3`) are public. All
+/// other ranges are reserved, among them addresses that embed an IPv4 address for a translator of the local network,
+/// such as `::ffff:0:127.0.0.1`.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     // NAT64 and 6to4 addresses embed an IPv4 address. They are public if the embedded address is public.
@@ -204,8 +205,8 @@ mod tests {
         }
     }
 
-    /// The first and the last address of every range in the IANA registries of special-purpose addresses, without the
-    /// ranges that the registries mark as globally reachable.
+    /// Tests the first and the last address of every range in the IANA registries of special-purpose addresses, except
+    /// the ranges that the registries mark as globally reachable.
     #[test]
     fn ranges_of_the_iana_registries_are_denied() {
         let egress = EgressPolicy::default();

@@ -100,7 +100,7 @@ impl Grant {
         Ok(Self {
             expires_at: issued.lifetime().map(|lifetime| now.saturating_add(lifetime)),
             access_token: issued.access_token,
-            // If the server sends no new refresh token, the old one remains valid.
+            // If the authorization server sends no new refresh token, the old one remains valid.
             refresh_token: issued.refresh_token.filter(|new| !new.is_empty()).or_else(|| self.refresh_token.clone()),
             issued_at: now,
             ..self.clone()

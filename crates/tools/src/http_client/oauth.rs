@@ -175,8 +175,8 @@ const KNOWN_ERRORS: [&str; 7] = [
     "unsupported_grant_type",
 ];
 
-/// Returns a failure without an HTTP status, because `errorHandling` applies to responses of the tool's upstream and
-/// not to those of the token endpoint.
+/// Returns a failure without an HTTP status, because `errorHandling` applies only to the HTTP status of the tool's
+/// upstream, not to that of the token endpoint.
 fn status_failure(response: &HttpResponse) -> ToolFailure {
     #[derive(Deserialize)]
     struct ErrorBody {

@@ -7,8 +7,8 @@ use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 use toolwright_budget::{Stopped, charge_nested, within};
 
-/// A keyword in front of a schema. It counts the work of validating against this schema. Its value is the number of
-/// nodes of the schema.
+/// A keyword that is placed in front of a schema and counts the work of validating against this schema. The value of
+/// the keyword is the number of nodes of the schema.
 pub(super) const METER: &str = "x-toolwright-work";
 
 /// How many nodes of a schema are checked in one step.

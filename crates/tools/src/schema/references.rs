@@ -32,8 +32,8 @@ impl Scope {
         scope
     }
 
-    /// Whether a schema keeps the identifier of its parent, because the draft ignores keywords beside a `$ref`,
-    /// including `$id`.
+    /// Whether the schema with these fields has the base URI of its parent, because the draft ignores keywords beside a
+    /// `$ref`, including `$id`.
     pub(super) fn keeps_identifier(&self, fields: &Map<String, Value>) -> bool {
         self.ignores_siblings && fields.contains_key("$ref")
     }

@@ -31,7 +31,7 @@ async fn with_oauth() -> World {
 }
 
 #[tokio::test]
-async fn oauth2_secret_contains_the_client_id_if_the_provider_has_none() {
+async fn oauth2_secret_must_contain_the_client_id_if_the_provider_has_none() {
     let world = World::start().await;
     let auth = json!({ "authType": "oauth2", "secretRef": "client", "tokenEndpoint": world.faults.url("/token") });
     world.provider(json!({ "refName": "faults", "auth": auth }));
@@ -46,7 +46,7 @@ async fn oauth2_secret_contains_the_client_id_if_the_provider_has_none() {
     );
 }
 
-/// Asserts that the upstream receives the secret in `header`, and that the envelope does not contain it.
+/// Asserts that the upstream receives the header `header` with the value `expected`.
 async fn assert_header_sent(auth: Value, secret: &str, header: &str, expected: &str) {
     let world = World::start().await;
     let recorder = crate::recorder::Recorder::start(0).await;
@@ -114,7 +114,7 @@ async fn concurrent_calls_share_one_token_request() {
 }
 
 #[tokio::test]
-async fn revoked_token_is_replaced_once() {
+async fn revoked_token_is_replaced_within_the_same_attempt() {
     let world = with_oauth().await;
     world.output("t", json!({})).await;
     world.faults.revoke_tokens();
@@ -132,7 +132,7 @@ async fn concurrent_calls_replace_a_revoked_token_once() {
     assert_eq!(world.faults.tokens_issued(), 2);
 }
 
-/// An upstream that has revoked `token-1`. At `/late` it rejects the token only after a signal.
+/// An upstream that has revoked `token-1`. At `/late`, it waits for a signal before it rejects the token.
 struct Revoking {
     issued: AtomicU32,
     late_arrived: Notify,
@@ -156,7 +156,7 @@ impl Revoking {
     }
 }
 
-/// The first call has replaced the token before the second call learns that the old token was rejected.
+/// The first call replaces the token before the second call receives the rejection of the old token.
 #[tokio::test]
 async fn rejection_of_the_old_token_does_not_invalidate_the_new_token() {
     let upstream =

@@ -1,4 +1,4 @@
-//! Error codes that do not involve the network: input, policy, secrets, limits, functions.
+//! Error codes of failures that do not involve the network: input, policy, secrets, limits, functions.
 
 use serde_json::{Value, json};
 use toolwright_tools::{CallRequest, ToolFailure};
@@ -156,7 +156,7 @@ async fn call_with_a_missing_secret_fails_before_anything_is_sent() {
     assert_eq!(world.faults.hits("/count"), 0);
 }
 
-/// The function returns the error code that a sandbox returns.
+/// The function of this test returns the error code of a sandbox.
 #[tokio::test]
 async fn sandbox_error_of_a_function_is_reported_unchanged() {
     let world = World::with_functions(test_functions::library("sandboxed", |_| async {

@@ -100,7 +100,7 @@ async fn only_allowed_addresses_of_a_host_are_tried() {
 }
 
 /// 127.0.0.2 is allowed and stands for a public address. No server listens there. If the second DNS answer were used
-/// unchecked, the faults server on 127.0.0.1 would receive a request.
+/// without a check, the faults server on 127.0.0.1 would receive a request.
 #[tokio::test]
 async fn dns_rebinding_is_denied() {
     let dns = FakeDns::default().answering("rebind.example", &[&["127.0.0.2"], &["127.0.0.1"]]);

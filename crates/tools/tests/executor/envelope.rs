@@ -133,7 +133,7 @@ async fn envelope_reports_the_broadest_secret_scope() {
     world.secrets.put("mine", "value-of-mine", "user", 1);
     world.get("t", "/echo", json!({}));
     for scope in ["user", "realm", "org"] {
-        // The value is not a certificate, so the call fails. The envelope reports the scope nevertheless.
+        // The value is not a certificate, so the call fails. Its envelope must still report the scope.
         world.secrets.put("ours", "not a certificate", scope, 1);
         assert_eq!(world.call("t", json!({})).await.metadata.secret_scope.as_deref(), Some(scope));
     }

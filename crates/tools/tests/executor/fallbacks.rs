@@ -1,4 +1,4 @@
-//! Fallbacks: they pass the same checks as other calls, and cycles of fallbacks end.
+//! Fallbacks: they are checked like other calls, and cycles of fallbacks end.
 
 use serde_json::{Value, json};
 use toolwright_types::CallId;
@@ -28,7 +28,7 @@ async fn fallback_output_is_returned_with_a_warning() {
 }
 
 #[tokio::test]
-async fn failed_fallback_keeps_the_first_failure_and_adds_details() {
+async fn failure_of_the_primary_tool_is_reported_if_its_fallback_fails_too() {
     let world = World::start().await;
     world.get("primary", "/status/503", falling_back_to("backup"));
     for (backup, because) in [
@@ -94,8 +94,8 @@ async fn truncated_fallback_output_is_marked_as_truncated() {
     assert!(envelope.truncated && envelope.attachments.len() == 1, "{envelope:?}");
 }
 
-/// Two equal calls of one run are two writes. If both use the fallback, the fallback's system must not treat them as
-/// one write.
+/// Two equal calls of one run are two writes. If both use the fallback, the system behind the fallback must not treat
+/// them as one write.
 #[tokio::test]
 async fn equal_calls_that_use_the_fallback_have_distinct_idempotency_keys() {
     let world = World::start().await;

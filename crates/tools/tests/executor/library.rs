@@ -64,7 +64,7 @@ async fn function_missing_in_one_library_can_still_be_called_in_another() {
 }
 
 #[tokio::test]
-async fn definition_without_schemas_uses_those_of_its_function() {
+async fn definition_without_schemas_uses_the_schemas_of_its_function() {
     let world = world().await;
     let envelope = world.call("welcome", json!({ "name": 7 })).await;
     assert!(failure(&envelope).starts_with("VALIDATION_ERROR input_schema"), "{}", failure(&envelope));

@@ -1,4 +1,4 @@
-//! Prices of tools: which calls cost something, and how costs of nested calls add up.
+//! Prices of tools: what a call costs if it succeeds, fails, is answered from the cache or is answered by a fallback.
 
 use serde_json::{Value, json};
 

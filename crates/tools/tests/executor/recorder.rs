@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Answers every request: 503 for the first `failures` requests, then 200.
+/// A server that answers the first `failures` requests with 503, and all later requests with 200.
 pub(crate) struct Recorder {
     pub url: String,
     log: Arc<Log>,

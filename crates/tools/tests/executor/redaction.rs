@@ -36,7 +36,7 @@ fn assert_clean(place: &str, bytes: &[u8]) {
     assert!(!text.to_lowercase().contains("s3cret"), "{place} contains a part of the canary: {text}");
 }
 
-/// Records all log events of every level, with all fields.
+/// A log writer that records the events of all levels, with all fields.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -163,7 +163,7 @@ async fn large_output_is_redacted_before_truncation() {
     }
 }
 
-/// A server that answers 400 with the request's key in a long text, so that a truncation may split the key.
+/// The server answers 400 with the request's key in a long text, so that truncation could split the key.
 #[tokio::test]
 async fn error_body_is_redacted_before_truncation() {
     let world = World::start().await;

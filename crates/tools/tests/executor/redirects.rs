@@ -53,7 +53,7 @@ async fn redirect_to_another_origin_drops_credentials_and_headers() {
 }
 
 #[tokio::test]
-async fn redirect_back_to_the_origin_does_not_restore_credentials() {
+async fn redirect_back_to_the_first_origin_does_not_restore_credentials() {
     let (world, other) = two_servers().await;
     let back = other.url(&redirect(&world.faults.url("/echo"), 302));
     let echo = follow(&world, json!({ "path": redirect(&back, 302) })).await;

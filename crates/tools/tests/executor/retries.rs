@@ -103,7 +103,7 @@ async fn reads_send_no_idempotency_key() {
     assert!(world.output("t", json!({})).await["headers"].get("idempotency-key").is_none());
 }
 
-/// The audit of the CRM shows one record and one key, although the write was sent twice.
+/// The CRM's audit log shows one record and one key, although the write was sent twice.
 #[tokio::test]
 async fn write_repeated_with_the_same_idempotency_key_is_applied_once() {
     let world = World::start().await;
@@ -162,7 +162,7 @@ async fn call_fails_immediately_if_the_retry_delay_exceeds_the_deadline() {
 }
 
 #[tokio::test]
-async fn deadline_covers_all_attempts() {
+async fn deadline_limits_the_total_time_of_all_attempts() {
     let world = World::start().await;
     world.provider(json!({ "refName": "faults", "timeoutMs": 100 }));
     world.get("t", "/slow/600000", merged(retrying(20), json!({ "timeoutMs": 350 })));
@@ -174,7 +174,7 @@ async fn deadline_covers_all_attempts() {
 }
 
 #[tokio::test]
-async fn cancelled_run_does_not_wait_for_the_next_attempt() {
+async fn cancelled_call_does_not_wait_for_the_next_attempt() {
     let world = World::start().await;
     world.get("t", "/status/429?retry_after=25", json!({ "defaultRetryCount": 1 }));
     let (envelope, ()) = futures::join!(world.call("t", json!({})), async {

@@ -23,7 +23,7 @@ async fn oversized_output_is_truncated_and_attached() {
 }
 
 #[tokio::test]
-async fn output_at_the_limit_is_not_truncated() {
+async fn only_output_over_the_limit_is_truncated() {
     let world = World::start().await;
     for (bytes, cut) in [(1000, false), (1001, true)] {
         world.get("t", &format!("/huge/{bytes}"), json!({ "maxOutputBytes": 1000 }));

@@ -298,7 +298,7 @@ impl ports::ToolCatalog for TestCatalog {
     }
 }
 
-/// Allows everything except the listed tools.
+/// An authorizer that allows everything except calls to the listed tools.
 #[derive(Default)]
 pub(crate) struct TestAuthorizer {
     pub denied: Mutex<BTreeSet<String>>,

@@ -5,7 +5,7 @@ use toolwright_tools::export::{ExportFormat, export, export_named};
 
 use super::{compile, with};
 
-/// The example of an agentic tool that selects deals and updates them.
+/// Returns the definition of an agentic tool that selects and updates deals.
 fn deal_manager(more: Value) -> Value {
     let definition = json!({
         "refName": "hubspot-deal-manager",
@@ -53,7 +53,7 @@ fn description_of_an_agentic_tool_lists_its_operations_inputs_and_outputs() {
 }
 
 #[test]
-fn first_verb_of_the_description_continues_the_first_sentence() {
+fn generated_description_of_an_agentic_tool_starts_with_use_this_tool_to() {
     for (description, expected) in [
         ("Manages deals", "Use this tool to manage deals."),
         ("Manage deals.", "Use this tool to manage deals."),
@@ -114,7 +114,7 @@ fn every_format_shows_the_description_and_hides_the_model_and_the_tools() {
 }
 
 #[test]
-fn other_tools_keep_their_description() {
+fn tool_that_is_not_agentic_keeps_its_own_description() {
     let echo = json!({ "refName": "e", "toolType": "FUNCTION", "invocation": { "path": "echo" } });
     for (more, expected) in [
         (json!({ "description": "Echoes.", "longDescription": "Notes." }), "Echoes."),

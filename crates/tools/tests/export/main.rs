@@ -1,5 +1,5 @@
-//! Tests of tool exports, mostly with snapshots. Lowering, the rules of the universal format, names, agentic tools and code
-//! have modules of their own.
+//! Tests of tool exports, mostly with snapshots. The submodules test the lowering of schemas, the rules of the
+//! universal format, names, agentic tools and generated code.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
 
 mod agentic;

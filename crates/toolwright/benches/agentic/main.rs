@@ -1,8 +1,8 @@
-//! Benchmarks agentic tools through the whole server, next to an agent that makes the same calls: one search, then one
-//! update for each of five deals.
+//! Benchmarks agentic tools through the whole server, and compares them with an agent that makes the same calls: one
+//! search, then one update for each of five deals.
 //!
 //! The server is the real binary. Its CPU time is read from `/proc`. Scripts replace the models and respond at once, so
-//! the results show the cost of the runtime without the time of a model. The tools return their input.
+//! the results show the overhead of the runtime and contain no model latency. The tools return their input.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -66,7 +66,7 @@ fn measure(server: &Server, name: &str, request: &[u8], width: usize) {
     );
 }
 
-/// Prints the number of model calls and tokens of one task. Scripted models count tokens as the server estimates them.
+/// Prints the number of model calls and tokens of one task. A scripted model reports the server's token estimate.
 fn print_model_use(server: &Server, name: &str, request: &[u8]) {
     let response: Value = serde_json::from_str(&send_request(&server.address, request)).unwrap();
     let (calls, tokens) = match response["meta"].as_object() {

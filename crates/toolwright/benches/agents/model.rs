@@ -29,7 +29,7 @@ async fn respond_slowly() -> &'static str {
     "{}"
 }
 
-/// Answers in the streaming format of OpenAI: with four calls in each of the first [`TURNS`] turns, and with a text
+/// Responds in OpenAI's streaming format: with four tool calls in each of the first [`TURNS`] turns, and with a text
 /// after that.
 async fn complete(body: Bytes) -> impl IntoResponse {
     let text = std::str::from_utf8(&body).unwrap();

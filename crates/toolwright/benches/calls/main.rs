@@ -1,7 +1,7 @@
 //! Benchmarks one call through the executor and over HTTP, and the components of a call.
 //!
 //! All measurements are made in one run on one machine. Their ratios can therefore be compared with the ratios on other
-//! machines. The times cannot be compared.
+//! machines. The absolute times cannot.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -79,7 +79,7 @@ async fn define_tools(engine: &Engine, session: &Session) {
     }
 }
 
-/// Returns the input of every benchmark call.
+/// Returns the input that every benchmark call uses.
 pub fn input() -> Value {
     json!({ "customer": "Acme Corp", "amount": 1250.5, "tags": ["new", "west"] })
 }

@@ -49,7 +49,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Creates a database on the server with this URL.
+    /// Creates a database on the Postgres server at the URL `server`.
     pub(crate) fn create(server: &str, purpose: &str) -> Self {
         let database = Self { server: server.to_owned(), name: format!("bench_{purpose}_{}", std::process::id()) };
         database.execute(format!("CREATE DATABASE {}", database.name));

@@ -1,7 +1,7 @@
-//! Benchmarks the event stream of a realm with many listeners: the time until all of them receive a change, and the rate
-//! of direct calls while they listen.
+//! Benchmarks the event stream of a realm with many listeners: the time until all of them receive a change, and the
+//! rate of direct calls while the listeners are connected.
 //!
-//! `TOOLWRIGHT_BENCH_LISTENERS` sets the number of listeners. The benchmark needs two open files for each of them.
+//! `TOOLWRIGHT_BENCH_LISTENERS` sets the number of listeners. The benchmark needs two open files for each listener.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

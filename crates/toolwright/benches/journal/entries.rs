@@ -16,7 +16,7 @@ const DURATION: Duration = Duration::from_secs(4);
 const BODY: usize = 300;
 const MAX_RUNS: usize = 64;
 
-/// Rows per second that were inserted into the plain table with 64 rows per commit, by database.
+/// For each database: the rows per second inserted into the plain table, with 64 rows per commit.
 pub(crate) type Rates = Vec<(&'static str, f64)>;
 
 pub(crate) fn measure(postgres: Option<&str>) -> Rates {

@@ -1,4 +1,4 @@
-//! Measures how long a server takes to recover the runs of a killed server.
+//! Measures how long a restarted server takes to recover the runs of the server that was killed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Benchmarks MCP over streamable HTTP: tool calls, compared with a server that implements only the protocol, and a
-//! list of 1,000 tools. Calls are made in two ways: over plain sockets, so that the client uses little CPU time, and
-//! with an HTTP client library, like typical MCP clients.
+//! Benchmarks MCP over streamable HTTP: tool calls, in comparison with a bare server that implements only the protocol,
+//! and then a list of 1,000 tools. Tool calls are made in two ways: over plain sockets, so that the client uses little
+//! CPU time, and with an HTTP client library, like typical MCP clients.
 //!
 //! The two servers run in separate processes and are measured in turn. On a shared machine the load changes over time.
 //! Two consecutive measurements have nearly the same load, so their ratio is meaningful although the times are not.

@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row as _, SqliteCo
 
 use crate::routes::Names;
 
-/// The columns of `runs` that a copy has in common with its original.
+/// The columns of `runs` whose values a copy takes from its original.
 const COPIED: &str =
     "realm_id, subject_hash, owner_id, principal_id, durable, reason, message, iterations, tokens, last_entry_n,
     last_entry_hash, shared_parts, agent_version, correlation_id, user_message";
@@ -33,8 +33,8 @@ impl Database {
         }
     }
 
-    /// Adds `runs` runs. Each hundredth run is a copy of the template's waiting run, and all others are copies of its
-    /// ended run. A copy includes the journal, the waits, the decisions and the effects of the run.
+    /// Adds `runs` runs. Each hundredth run is a copy of the template's waiting run, and all others are copies of the
+    /// template's ended run. A copy includes the journal, the waits, the decisions and the effects of the run.
     pub(crate) async fn fill(&mut self, template: &Names, runs: usize) {
         let series = format!(
             "WITH RECURSIVE s (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM s WHERE i < {runs})"
@@ -91,7 +91,7 @@ impl Database {
         self.execute(analyze.to_owned()).await;
     }
 
-    /// Returns the names of the template, completed with values from the database.
+    /// Returns `template` with the remaining fields, whose values are read from the database.
     pub(crate) async fn names(&mut self, template: &Names) -> Names {
         let row = format!("SELECT realm_id || ' ' || principal_id FROM runs WHERE id = '{}'", template.run);
         let ids = self.texts(&row).await.remove(0);

@@ -87,8 +87,8 @@ pub(crate) fn all(names: &Names) -> Vec<Route> {
     routes
 }
 
-/// The list of runs with each filter. Some of these filters select few or no runs, because the list is slowest with
-/// such a filter.
+/// Returns the run list with each of its filters. Some of the filters select few or no runs, because such a list is the
+/// slowest.
 fn run_lists(names: &Names) -> Vec<Route> {
     let Names { run, realm, principal, middle: (micros, time), .. } = names;
     let called = "((r.kind = 'tool' AND r.subject = 'rare')

@@ -54,7 +54,7 @@ pub(crate) struct ListArgs {
     before: Option<String>,
 }
 
-/// Arguments of `approvals show`.
+/// Arguments of `approvals get`.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     /// Run ID

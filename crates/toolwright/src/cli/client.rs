@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_urls_are_rejected_without_repeating_credentials() {
+    fn unusable_url_is_rejected_and_the_error_hides_its_password() {
         for text in ["localhost:7411", "ftp://host", "http://host/?a=b", "nonsense"] {
             assert!(parse_url(text).is_err(), "{text}");
         }

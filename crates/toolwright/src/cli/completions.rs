@@ -1,7 +1,8 @@
 //! Shell completions that know the names of definitions and runs.
 //!
-//! The script of a shell runs this program with the variable `COMPLETE`, and the program prints the candidates. Names come
-//! from the server of `TOOLWRIGHT_URL`. If it does not answer in time, there are no names, and no error is printed.
+//! The script of a shell runs this program with the variable `COMPLETE`, and the program prints the candidates. Names
+//! come from the server of `TOOLWRIGHT_URL`. If the server does not answer in time, no names are offered and no error
+//! is printed.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::suggest;
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// The environment variable that requests candidates. Its value is the name of the shell.
 const VARIABLE: &str = "COMPLETE";
-/// The commands with arguments that are names, each with the REST collection that contains these names.
+/// The commands that take names as arguments, each with the REST collection that contains these names.
 const NAMED: [(&str, &str); 8] = [
     ("tools", TOOLS),
     ("agentic-tools", AGENTIC_TOOLS),
@@ -33,9 +34,9 @@ const NAMED: [(&str, &str); 8] = [
     ("runs", RUNS),
     ("approvals", RUNS),
 ];
-/// The ids of the command-line arguments whose values are such names.
+/// The ids of the arguments whose values are names in the collection that [`NAMED`] gives for the command.
 const NAME_ARGUMENTS: [&str; 4] = ["reference", "references", "run", "other"];
-/// The ids of arguments whose values are names of another collection than that of their command.
+/// The ids of the arguments whose values are names in another collection, with that collection.
 const OTHER_NAMES: [(&str, &str); 2] = [("execution", EXECUTIONS), ("allocated", TOOLS)];
 /// The path of the executions of all agentic tools.
 const EXECUTIONS: &str = "/api/v1/ai/runs?kind=agentic-tool";

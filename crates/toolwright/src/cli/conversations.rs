@@ -49,7 +49,7 @@ pub(super) struct ConversationArg {
     id: String,
 }
 
-/// Arguments of `conversations show`.
+/// Arguments of `conversations get`.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]

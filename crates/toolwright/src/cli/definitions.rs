@@ -48,7 +48,7 @@ pub(super) struct FileDefinition {
     pub body: Value,
     /// Where the definition was read from.
     pub location: SourceLocation,
-    /// The lines of its fields; empty for gram.
+    /// The line numbers of the fields; empty for gram.
     pub lines: DocumentLines,
 }
 
@@ -218,8 +218,8 @@ pub(super) fn read_bytes(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the name and the value of the request field for a document. The value is the URL of the document, or its
-/// text, which is read from a file or standard input.
+/// Returns the request field, as name and value, that passes the document at `source` to the server: its URL, or the
+/// text of a file or of standard input.
 pub(super) fn document_source(source: &str) -> Result<(&'static str, String), Failure> {
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(("url", source.to_owned()));
@@ -261,8 +261,8 @@ fn format_from_extension(path: &Path) -> Option<Format> {
     }
 }
 
-/// Determines the format. The extension of a file determines its format. Standard input has the format `format`; if
-/// that is `None`, the format is detected in the text.
+/// Determines the format of `text`. The extension decides for a file. For standard input, `format` decides, or the text
+/// itself if `format` is `None`.
 fn detect_format(file: &Path, text: &str, format: Option<Format>) -> Result<Format, String> {
     if file != Path::new(STDIN) {
         return format_from_extension(file).ok_or_else(|| format!("must be a {KNOWN_EXTENSIONS} file"));
@@ -275,7 +275,7 @@ fn detect_format(file: &Path, text: &str, format: Option<Format>) -> Result<Form
 pub(super) struct ParsedDocument {
     /// Where the document was read from.
     pub location: SourceLocation,
-    /// The lines of its fields.
+    /// The line numbers of the fields.
     pub lines: DocumentLines,
     /// The document.
     pub body: Value,

@@ -37,7 +37,7 @@ struct Counts {
     unchanged: usize,
 }
 
-/// Prints the differences. The exit code is 0 without differences, 1 with differences and 2 for every error, as for the
+/// Prints the differences. The exit code is 0 without differences, 1 with differences and 2 for every error, like the
 /// program `diff`.
 pub(super) async fn run(cx: &Context, args: &DiffArgs) -> Result<Exit, Failure> {
     match compare_all(cx, args).await {
@@ -131,7 +131,7 @@ fn yaml(definition: &Value) -> String {
     serde_norway::to_string(definition).unwrap_or_default()
 }
 
-/// Puts the fields of `value` in the order of `model`, because another order is not a difference.
+/// Puts the fields of `value` in the order of `model`, because a different order of fields is not a difference.
 fn align(value: &mut Value, model: &Value) {
     match (value, model) {
         (Value::Object(fields), Value::Object(model)) => {

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clock_skew_above_the_limit_is_a_warning() {
+    fn doctor_warns_if_the_clock_skew_is_above_the_limit() {
         let now: Timestamp = "2026-11-15T05:02:00Z".parse().unwrap();
         let status = |date: &str| clock(Some(date), now).status;
         assert_eq!(status("Sun, 15 Nov 2026 05:01:47 GMT"), Status::Ok);

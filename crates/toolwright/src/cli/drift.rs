@@ -1,5 +1,5 @@
-//! Implements `toolwright drift`, which lists and accepts differences between the output schemas of tools and their
-//! actual outputs.
+//! Implements `toolwright drift`, which lists and accepts differences between the output schemas and the actual outputs
+//! of tools.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -53,7 +53,7 @@ async fn reconnect(cx: &Context, path: &str, last_event: &str, cause: String) ->
         tokio::time::sleep(delay).await;
         match cx.client.get_stream(path, last_event).await {
             Ok(response) => return Ok(sse_events(response)),
-            // A starting server, or a proxy in front of it, may fail for a while.
+            // A starting server, or a proxy in front of it, may fail for a while, so try again.
             Err(Failure::Unreachable { .. }) => {}
             Err(Failure::Refused(refusal)) if refusal.problem.status >= 500 => {}
             Err(other) => return Err(other),

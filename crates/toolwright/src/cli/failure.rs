@@ -65,7 +65,7 @@ pub(super) struct Refusal {
     pub requested: Option<(&'static str, String)>,
     /// Hints that the client adds.
     pub hints: Vec<String>,
-    /// The file and the lines of the rejected definition, if it was read from a file.
+    /// The file of the rejected definition and the line numbers of its fields, if the definition was read from a file.
     pub source: Option<(String, DocumentLines)>,
 }
 
@@ -174,8 +174,8 @@ impl Refusal {
         Self { problem, text, requested: None, hints: Vec::new(), source: None }
     }
 
-    /// Returns the first line of the message. If the detail only repeats one of the listed errors, the title is used, so that
-    /// no error is printed twice.
+    /// Returns the first line of the message. If the problem's detail only repeats a listed error, the title is used,
+    /// so that no error is printed twice.
     fn headline(&self) -> String {
         let Problem { title, detail, .. } = &self.problem;
         match self.listed_errors().first() {
@@ -188,8 +188,8 @@ impl Refusal {
         }
     }
 
-    /// Returns the errors that are listed below the headline. A single error that the detail contains is not listed, unless
-    /// its line in a file is known.
+    /// Returns the errors that are listed below the headline. If the only error is already in the detail, it is listed
+    /// only if its line in a file is known.
     fn listed_errors(&self) -> &[FieldError] {
         let Problem { detail, errors, .. } = &self.problem;
         match errors.as_slice() {
@@ -198,7 +198,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the document as JSON, for a list of results.
+    /// Returns the problem document, for a JSON list of results.
     pub(super) fn document(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_is_printed_twice() {
+    fn field_error_that_the_detail_repeats_is_printed_only_once() {
         let problem = |errors: &str| {
             let detail = r#""status":422,"code":"c","detail":"the definition is not valid: /a: is missing""#;
             let text = format!(r#"{{"type":"","title":"The definition is not valid",{detail},"errors":[{errors}]}}"#);

@@ -33,7 +33,7 @@ pub(crate) struct ListArgs {
     page: PageArgs,
 }
 
-/// Arguments of `prompt-fragments show`.
+/// Arguments of `prompt-fragments get`.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     /// refName or ID of the fragment

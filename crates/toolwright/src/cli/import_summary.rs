@@ -6,7 +6,7 @@ use super::Context;
 use super::failure::Failure;
 use super::output::sanitize_line;
 
-/// Whether an import writes. Every import of definitions shows what it would write, unless it gets `--apply`.
+/// The options that decide whether an import writes. Without `--apply`, it only shows what it would write.
 #[derive(clap::Args)]
 pub(super) struct WriteArgs {
     /// Write the definitions instead of only showing what would be imported
@@ -24,7 +24,7 @@ impl WriteArgs {
     }
 }
 
-/// Returns the text after the totals of an import.
+/// Returns the remark that follows the totals of an import: for a preview, how to write the definitions.
 pub(super) fn preview_remark(is_preview: bool) -> &'static str {
     if is_preview { " (nothing was written; use --apply to write)" } else { "" }
 }

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn input_without_parameters_is_unchanged() {
+    fn input_stays_unchanged_without_parameters_and_defaults_to_an_empty_object() {
         assert_eq!(merged(Some("[1, 2]"), &[], None).unwrap(), json!([1, 2]));
         assert_eq!(merged(None, &[], None).unwrap(), json!({}));
     }

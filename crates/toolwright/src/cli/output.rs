@@ -1,4 +1,4 @@
-//! Terminal output: results go to stdout, messages about them to stderr.
+//! Terminal output: results go to stdout, messages about the results go to stderr.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};

@@ -1,7 +1,7 @@
 //! Reads interactive input: lines with editing and history, or single keys. If standard input is not a terminal, reads
 //! its lines.
 //!
-//! Reading blocks its thread. So it runs on a separate thread, and the caller can stop waiting for the result.
+//! Reading blocks a thread. It therefore runs on a thread of its own, and the caller can stop waiting for the result.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

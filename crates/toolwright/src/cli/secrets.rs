@@ -44,7 +44,7 @@ pub(crate) struct SetArgs {
     from_file: Option<PathBuf>,
 }
 
-/// Arguments of `secrets remove`.
+/// Arguments of `secrets delete`.
 #[derive(clap::Args)]
 pub(crate) struct RemoveArgs {
     /// Name of the secret

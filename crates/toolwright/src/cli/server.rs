@@ -14,8 +14,8 @@ use super::output::sanitize_line;
 #[derive(clap::Args)]
 pub(crate) struct ServerArgs {}
 
-/// Shows the version of the server, the state of its parts, and the languages of its sandbox. The exit code is 7 if a
-/// part does not work.
+/// Shows the server's version, the state of its components, and the languages of its sandbox. The exit code is 7 if a
+/// component does not work.
 pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
     let response = cx.client.get(SERVER, &[]).await?;
     let server: ServerView = response.read()?;

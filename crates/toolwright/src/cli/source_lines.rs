@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-/// The lines of one document: JSON pointers with the numbers of their lines, starting at 1.
+/// The line numbers of a document's fields, starting at 1, by JSON pointer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DocumentLines(BTreeMap<String, usize>);
 
@@ -22,7 +22,8 @@ impl DocumentLines {
         }
     }
 
-    /// If the document is a list, returns the lines of one of its elements.
+    /// Returns the line numbers of one element, if the document is a list. The pointers of the result are relative to
+    /// the element.
     pub(super) fn element(&self, index: usize) -> Self {
         let prefix = format!("/{index}");
         let fields = self.0.iter().filter_map(|(pointer, line)| {
@@ -48,10 +49,10 @@ pub(super) fn scan(text: &str) -> Vec<DocumentLines> {
 
 /// A mapping or list that contains the current position of the scan.
 struct Level {
-    /// The column of its keys or dashes. Flow collections have no column.
+    /// The column where the keys of a block mapping or the dashes of a block list start. `None` for a flow collection.
     indent: Option<usize>,
     pointer: String,
-    /// The number of items so far, for a list.
+    /// For a list: the number of items so far.
     items: Option<usize>,
 }
 
@@ -59,7 +60,7 @@ struct Level {
 struct Scan {
     lines: BTreeMap<String, usize>,
     levels: Vec<Level>,
-    /// Lines that are indented more than this belong to a multi-line text.
+    /// The indentation of the key before a multi-line text. Lines that are indented more belong to the text.
     text_indent: Option<usize>,
     /// The open flow collections, innermost last.
     flow: Vec<Level>,
@@ -93,7 +94,7 @@ impl Scan {
             self.levels.pop();
         }
         if content == "-" || content.starts_with("- ") {
-            // The items of a list may have the indentation of the key of the list.
+            // The dashes of a list may have the same indentation as the key of the list.
             let is_same = |level: &Level| level.indent == Some(indent) && level.items.is_some();
             if !self.levels.last().is_some_and(is_same) {
                 let pointer = self.value_pointer();
@@ -134,7 +135,7 @@ impl Scan {
         }
     }
 
-    /// The pointer of the value that begins here.
+    /// Returns the pointer of the value that begins at the current position.
     fn value_pointer(&self) -> String {
         match self.levels.last() {
             Some(Level { pointer, items: Some(count), .. }) => join(pointer, &count.saturating_sub(1).to_string()),
@@ -190,7 +191,7 @@ impl Scan {
         self.lines.entry(pointer.clone()).or_insert(number);
         self.flow.push(Level { indent: None, pointer, items: (bracket == '[').then_some(0) });
         if bracket == '{' {
-            // The pointer of a mapping is that of its current member.
+            // While a flow mapping is scanned, its pointer is the pointer of its current member.
             if let Some(level) = self.flow.last_mut() {
                 level.pointer.push('/');
             }

@@ -11,7 +11,7 @@ use super::fields::text;
 
 /// The maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
-/// The maximum number of pages of names that are read.
+/// The maximum number of pages that a search for names reads.
 const MAX_PAGES: usize = 10;
 /// How long the search for names may take. A suggestion must not delay an error.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ pub(super) async fn explain(client: &ApiClient, mut failure: Failure) -> Failure
     {
         let names = tokio::time::timeout(TIMEOUT, names(client, collection)).await.unwrap_or_default();
         let wanted = name.split_once('@').map_or(name.as_str(), |(name, _)| name);
-        // If the name exists, something else was not found.
+        // If the name exists, the missing thing is something else, so there is nothing to suggest.
         if !names.iter().any(|name| name.eq_ignore_ascii_case(wanted)) {
             refusal.hints.extend(did_you_mean(wanted, names.iter().map(String::as_str)));
         }

@@ -18,7 +18,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Creates an empty table with these columns, the most important ones first. The first column contains names or ids.
+    /// Creates an empty table with these columns, the most important ones first. The first column contains names or
+    /// ids.
     pub(super) fn new<const N: usize>(header: [&str; N]) -> Self {
         Self { header: header.map(str::to_owned).to_vec(), rows: Vec::new(), ids: 1 }
     }
@@ -45,8 +46,8 @@ impl Table {
     }
 
     /// Computes the widths of the visible columns. A column is as wide as its widest cell. If the line is too wide, the
-    /// widest columns shrink, and then the last columns are hidden. The columns with ids keep their width, so a line can
-    /// be wider than a narrow terminal.
+    /// widest columns shrink, and then the last columns are hidden. The columns with ids keep their width, so a line
+    /// can be wider than a narrow terminal.
     fn widths(&self, width: Option<usize>) -> Vec<usize> {
         let mut widths: Vec<usize> = self.header.iter().map(|cell| cell.width()).collect();
         for row in &self.rows {
@@ -72,7 +73,7 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Removes `excess` from the columns, from the widest first. Returns what could not be removed.
+/// Reduces the widths by `excess` in total, the widest columns first. Returns the part of `excess` that remains.
 fn shrink(widths: &mut [usize], mut excess: usize) -> usize {
     while excess > 0 {
         let Some(widest) = widths.iter().copied().max().filter(|widest| *widest > MIN_COLUMN_WIDTH) else { break };

@@ -40,9 +40,9 @@ pub(crate) struct Config {
     pub bind: SocketAddr,
     /// The data directory.
     pub data: PathBuf,
-    /// The URL of a Postgres database. If absent, the database is an SQLite file in `data`.
+    /// The URL of a Postgres database. Default: an SQLite file in `data`.
     pub database_url: Option<String>,
-    /// Where blobs are stored: `s3://BUCKET/PREFIX` or `file:///PATH`. If absent, the folder `blobs` in `data`.
+    /// Where blobs are stored: `s3://BUCKET/PREFIX` or `file:///PATH`. Default: the folder `blobs` in `data`.
     pub blob_url: Option<String>,
     /// How durable a commit must be before it is acknowledged.
     pub database_sync: DatabaseSync,
@@ -66,8 +66,8 @@ pub(crate) struct Config {
     /// The administrator's API key, at least 16 characters.
     #[serde(skip_serializing)]
     pub admin_key: Option<SecretString>,
-    /// The key that encrypts secrets, 32 bytes in base64. If absent, it is read from a file in `data`, which the first
-    /// start creates with a random key.
+    /// The key that encrypts secrets, 32 bytes in base64. Default: the key in a file in `data`. The first start creates
+    /// this file with a random key.
     #[serde(skip_serializing)]
     pub seal_key: Option<SecretString>,
     /// The log format.
@@ -260,8 +260,8 @@ impl Config {
             .transpose()
     }
 
-    /// Returns the `Host` and `Origin` values that the MCP server accepts. If the server listens on loopback, these are
-    /// the loopback values and the configured values.
+    /// Returns the `Host` and `Origin` values that the MCP server accepts: the configured values and, if the server
+    /// listens on loopback, the loopback values. If there is no `Host` value, every host is accepted.
     pub(crate) fn mcp_host_policy(&self) -> HostPolicy {
         let split_list = |text: &str| -> Vec<String> {
             text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
@@ -279,7 +279,7 @@ impl Config {
         }
     }
 
-    /// The user that runs the commands of MCP providers; `None` is the user of the server.
+    /// The user that runs the commands of MCP providers; `None` if they run as the user of this server.
     pub(crate) fn mcp_command_user(&self) -> anyhow::Result<Option<CommandUser>> {
         let text = self.mcp.command_user.trim();
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! The sections of the configuration, and the values of its settings.
+//! The sections of the configuration, and the types of their settings.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub(crate) struct AgentSection {
     pub default_max_iterations: u32,
     /// The maximum duration of a run, in seconds.
     pub default_timeout_seconds: u64,
-    /// Whether runs are durable: each journal entry is committed before the next effect.
+    /// Whether runs are durable: each journal entry is committed before the run continues.
     pub default_durable: bool,
     /// How long an approval may stay pending, in seconds.
     pub approval_timeout_seconds: u64,
@@ -67,7 +67,7 @@ pub(crate) struct McpSection {
     pub allowed_origins: String,
     /// Whether MCP providers may be commands that this server starts.
     pub stdio: McpStdio,
-    /// The user that runs these commands, as `uid:gid`. Empty: the user of the server.
+    /// The user that runs these commands, as `uid:gid`. If empty, they run as the user of this server.
     pub command_user: String,
     /// The maximum number of MCP sessions of one principal.
     pub max_sessions_per_principal: usize,
@@ -130,7 +130,7 @@ pub(crate) struct RestateSection {
 pub(crate) struct RetentionSection {
     /// Completed runs.
     pub completed_days: Option<u32>,
-    /// All other runs.
+    /// All other ended runs.
     pub other_days: Option<u32>,
 }
 
@@ -150,8 +150,8 @@ pub(crate) struct GuardrailsSection {
 pub(crate) struct HttpSection {
     /// The maximum number of open connections. Further connections wait.
     pub max_connections: usize,
-    /// The time from the accept of a connection to its first complete request head, in seconds.
+    /// The maximum time from the accept of a connection to its first complete request head, in seconds.
     pub first_request_seconds: u32,
-    /// How long a connection may have no request in progress, in seconds.
+    /// The maximum time that a connection stays open without a request in progress, in seconds.
     pub idle_seconds: u32,
 }

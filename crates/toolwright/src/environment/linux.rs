@@ -43,8 +43,8 @@ const VISIBLE_PREFIXES: [&str; 2] = ["LC_", "MIMALLOC_"];
 const SECRET_FLAGS: [(&str, &str); 2] =
     [("--database-url", "TOOLWRIGHT_DATABASE_URL"), ("--redis-url", "TOOLWRIGHT_REDIS_URL")];
 
-/// Returns the variables, after they are hidden from other processes. Executes the program again if `/proc` shows
-/// anything that must be hidden.
+/// Hides the variables from other processes and returns them. Executes the program again if `/proc` shows anything that
+/// must be hidden.
 pub(super) fn hide(visible: BTreeMap<String, String>) -> anyhow::Result<BTreeMap<String, String>> {
     let variables = match visible.get(HANDOVER_VARIABLE) {
         Some(fd) => received(fd, &visible).with_context(|| {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 pub(crate) struct Deadlines {
     /// The maximum time from the accept to the first complete request head.
     pub first_request: Duration,
-    /// The maximum time without a request in progress. Also the maximum time in which a client reads nothing of a
+    /// The maximum time without a request in progress. Also the maximum time for which a client may stop reading a
     /// pending response.
     pub idle: Duration,
 }
@@ -88,7 +88,7 @@ mod tests {
     const DEADLINES: Deadlines = Deadlines { first_request: Duration::from_secs(15), idle: Duration::from_secs(75) };
 
     #[tokio::test(start_paused = true)]
-    async fn connection_without_a_request_expires_after_the_first_deadline() {
+    async fn connection_without_a_request_expires_after_the_first_request_deadline() {
         let activity = Activity::new(DEADLINES);
         tokio::time::advance(Duration::from_secs(14)).await;
         assert!(!activity.is_expired());

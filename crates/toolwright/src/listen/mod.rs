@@ -25,7 +25,7 @@ use tracked::{TrackedService, TrackedStream};
 
 /// The delay after a failed accept, which is usually caused by a lack of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// How often the server asks an HTTP/2 client whether it is still there, and how long it waits for the answer.
+/// The interval at which the server pings an HTTP/2 client, and how long it waits for the response.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// The maximum number of concurrent requests on one HTTP/2 connection.
 const MAX_CONCURRENT_STREAMS: u32 = 128;

@@ -355,7 +355,8 @@ impl RunCheck<'_> {
         }
     }
 
-    /// Checks that the effect of a write has the outcome of its envelope, and that other calls have no effect.
+    /// Checks that the stored effect of a write has the same outcome as its envelope, and that other calls have no
+    /// effect.
     fn check_effect(&mut self, envelope: &ToolEnvelope, unknown: bool) {
         let call = envelope.call_id.as_str();
         let found =

@@ -62,7 +62,7 @@ impl History {
         self.checked_requests = request_count;
     }
 
-    /// Checks that the entries and the final state of a run have not changed since the previous kill.
+    /// Checks that the entries and the final state that a run had at the previous kill have not changed.
     fn compare(&mut self, run: RunId, stored: &StoredRun) {
         let Some(known) = self.runs.get(&run) else { return };
         if stored.entries.get(..known.entries.len()) != Some(&known.entries[..]) {

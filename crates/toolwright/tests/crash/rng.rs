@@ -16,7 +16,7 @@ impl SeededRng {
     }
 
     /// Returns an independent generator for one component, so that the random numbers of a component do not depend on
-    /// how many numbers the others draw.
+    /// how many numbers other components draw.
     pub(crate) fn split(&mut self) -> Self {
         Self(self.next_u64())
     }

@@ -43,7 +43,7 @@ pub(crate) struct Observations {
     pub runs: BTreeMap<String, &'static str>,
     /// Runs whose start was acknowledged and whose event stream ended.
     pub ended: BTreeSet<String>,
-    /// Number of requests to start a run that got no response.
+    /// Number of start requests that got no response.
     pub unanswered: u64,
     /// Acknowledged decisions, as pairs of run id and call id.
     pub decisions: BTreeSet<(String, String)>,
@@ -275,7 +275,7 @@ impl Users {
 struct FollowState {
     /// The id of the last event received.
     last: u64,
-    /// The client results that the run requested and the server has not accepted, by call id.
+    /// The client results that the run requested and the server has not accepted yet, by call id.
     pending_results: BTreeMap<String, Value>,
 }
 

@@ -1,9 +1,10 @@
-//! Runs the MCP conformance suite against the server and the client, with all scenarios of a protocol revision.
+//! Runs the MCP conformance suite against Toolwright's MCP server and MCP client, with all scenarios of a protocol
+//! revision.
 
 use crate::peers::{Peers, SuiteReport};
 use crate::support::{BINARY, Server};
 
-/// Scenarios that the server is expected to fail, with the reasons.
+/// Scenarios that Toolwright's server is expected to fail, with the reasons.
 const SERVER_EXCEPTIONS: &str = include_str!("server-exceptions.txt");
 
 #[test]
@@ -24,7 +25,7 @@ fn assert_server_conforms(revision: &str, scenarios: usize) {
     report.check(scenarios, &SuiteReport::parse_exceptions(SERVER_EXCEPTIONS, revision));
 }
 
-/// Scenarios that the client is expected to fail, with the reasons.
+/// Scenarios that Toolwright's client is expected to fail, with the reasons.
 const CLIENT_EXCEPTIONS: &str = include_str!("client-exceptions.txt");
 
 #[test]

@@ -15,8 +15,8 @@ use crate::support::{ADMIN_KEY, CommandOutput, Server};
 
 const LOGIN: [&str; 4] = ["mcp", "login", "gate", "--no-browser"];
 
-/// Starts an MCP server, an OAuth proxy in front of it, and a server whose provider `gate` uses the proxy. Returns the
-/// server, the proxy and the MCP server.
+/// Starts an MCP server, an OAuth proxy in front of it, and a Toolwright server whose provider `gate` uses the proxy.
+/// Returns the Toolwright server, the proxy and the MCP server.
 async fn start_with_oauth_provider() -> (Server, Handle, Server) {
     let mcp_server = Server::start_without_demo(Vec::new());
     let echo = json!({ "refName": "shout", "toolType": "FUNCTION", "invocation": { "path": "echo" } });

@@ -245,7 +245,7 @@ async fn stdio_server_cannot_read_the_secrets_of_its_parent_and_its_own_secrets_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credential_in_an_argument_of_a_command_is_rejected() {
+async fn credential_in_an_argument_of_an_mcp_command_is_rejected() {
     let server = Server::start_without_demo(Vec::new());
     let provider = json!({ "refName": "p", "providerType": "MCP", "command": "npx", "args": ["-y", "server", "--api-key", "abc"] });
     let (status, problem) = api(&server, Method::POST, "tool-providers", Some(provider)).await;
@@ -267,7 +267,7 @@ fn child_of(server: &Server, package: &str) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn number_of_running_commands_of_one_principal_is_limited() {
+async fn number_of_running_mcp_commands_of_one_principal_is_limited() {
     let peer = Server::start_without_demo(Vec::new());
     let server = Server::start_without_demo(vec![("TOOLWRIGHT_MCP__MAX_PROCESSES_PER_PRINCIPAL", "1".to_owned())]);
     let secret = json!({ "name": "peer-key", "scope": "realm", "value": ADMIN_KEY });

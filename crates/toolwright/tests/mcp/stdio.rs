@@ -1,5 +1,5 @@
-//! Tests `toolwright mcp`, which an MCP client starts as a child process. It forwards messages between stdio and the
-//! server.
+//! Tests `toolwright mcp`, which an MCP client starts as a child process. The command forwards messages between stdio
+//! and the Toolwright server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -53,7 +53,7 @@ fn client_of_mcp_revision_2025_11_25_is_served_over_stdio() {
 }
 
 #[test]
-fn probe_calls_no_tool_unless_a_call_is_requested() {
+fn mcp_probe_calls_no_tool_unless_a_call_is_requested() {
     let server = Server::start_without_demo(Vec::new());
     // A call to a tool that writes is in the output of `runs list` as soon as the call has ended. So the output shows
     // whether the probe has called the tool.
@@ -88,7 +88,7 @@ fn mcp_command_reports_an_unreachable_server() {
 }
 
 #[test]
-fn requests_sent_before_stdin_closes_are_answered() {
+fn mcp_command_answers_requests_that_were_sent_before_stdin_closed() {
     let server = Server::start();
     let output = server
         .run_with_stdin(&["mcp"], &(0..5).fold(handshake(), |text, n| text + &addition_request(n)))
@@ -134,7 +134,7 @@ fn addition_request(n: u64) -> String {
 }
 
 #[test]
-fn failed_probe_has_a_hint_and_exits_with_4_only_for_credentials() {
+fn failed_mcp_probe_explains_the_failure_and_exits_with_4_only_for_credentials() {
     let server = Server::start();
     let url = format!("{}/mcp", server.url);
     let wrong_path = format!("{}/nothing-here", server.url);

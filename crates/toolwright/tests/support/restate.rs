@@ -1,4 +1,4 @@
-//! Starts a real Restate server for each test, which the test can kill.
+//! Starts a real Restate server for each test. The test can kill the server.
 #![allow(dead_code, reason = "each test binary uses some of these helpers")]
 
 use std::fs::OpenOptions;
@@ -13,8 +13,8 @@ use toolwright_tools::http::{EgressPolicy, HttpClient};
 /// How long Restate may take to start.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns free loopback ports below the kernel's ephemeral range. Only another call to this function can choose the
-/// same port before it is used. The later test then fails to bind the port.
+/// Returns free loopback ports below the kernel's ephemeral range. Until a port is used, only another call to this
+/// function can return the same port. The second test that binds the port then fails.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| {
         let mut ports = std::iter::repeat_with(|| rand::random_range(10_240..32_768_u16)).take(1_000);

@@ -21,7 +21,7 @@ pub(crate) struct Terminal {
     keyboard: File,
     screen: Receiver<Vec<u8>>,
     printed: Vec<u8>,
-    /// The position in the printed text after the last text that was waited for.
+    /// The position in the printed text after the last match of [`wait_for`](Terminal::wait_for).
     seen: usize,
 }
 
@@ -58,7 +58,7 @@ impl Terminal {
         Self { child, keyboard, screen, printed: Vec::new(), seen: 0 }
     }
 
-    /// Waits until the terminal shows a text after the text that was waited for before.
+    /// Waits until the terminal shows a text after the match of the previous call.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
         loop {

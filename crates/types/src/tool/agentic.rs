@@ -90,7 +90,7 @@ pub struct EmbeddedLlmConfig {
     /// The base URL of the provider, in the form that the vendor's SDK accepts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The secret with the API key; the key from the environment if absent.
+    /// The name of the secret with the API key. Default: the key from the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_secret_ref: Option<String>,
     /// Further parameters of the provider.
@@ -150,14 +150,14 @@ pub struct AvailableTool {
 }
 
 impl SequenceEntry {
-    /// The reference to the tool.
+    /// The reference to the tool: its name, otherwise its id.
     pub fn tool(&self) -> Option<&str> {
         self.action_slug.as_deref().or(self.action_id.as_deref())
     }
 }
 
 impl AvailableTool {
-    /// The reference to the tool.
+    /// The reference to the tool: its name, otherwise its id.
     pub fn tool(&self) -> Option<&str> {
         self.action_slug.as_deref().or(self.action_id.as_deref())
     }
@@ -168,7 +168,7 @@ impl AvailableTool {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContextConfig {
-    /// Whether the model sees the schemas of its tools. Default: true.
+    /// Whether the model sees the schemas of the tools that it may use. Default: true.
     #[serde(default = "default_true", deserialize_with = "crate::nullable::null_as_true")]
     pub include_schemas: bool,
     /// The reference data that the model sees.
@@ -223,7 +223,7 @@ pub struct SafetyLimits {
     /// The maximum number of output tokens of a reply. Default: `maxTokens` of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens_per_call: Option<u32>,
-    /// The maximum cost in US dollars, of the model and of tools with a price. Default: 1.
+    /// The maximum cost in US dollars: of the model calls, and of the tools that have a price. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_total_cost: Option<f64>,
     /// The maximum number of items that a step collects or processes, from 1 to 10000. Default: 500.

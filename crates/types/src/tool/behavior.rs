@@ -116,7 +116,7 @@ pub enum Backoff {
     Exponential,
 }
 
-/// The action for one HTTP status, with its parameters.
+/// What happens when the upstream answers with a certain HTTP status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -131,18 +131,18 @@ pub struct ErrorSemantics {
     pub fallback_tool_ref: Option<String>,
 }
 
-/// An action for an HTTP status.
+/// The action for an HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorAction {
-    /// Retry, within the tool's limits.
+    /// The call is retried, within the tool's limits.
     Retry,
-    /// Report to the model without a retry.
+    /// The error is reported to the model without a retry.
     Clarify,
-    /// Fail immediately.
+    /// The call fails immediately.
     Fail,
-    /// Call another tool with the same input.
+    /// Another tool is called with the same input.
     Fallback,
 }
 
@@ -175,17 +175,17 @@ pub struct ToolExample {
     pub output: Option<Value>,
 }
 
-/// Whether results are cached.
+/// Whether and how long results are cached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CachePolicy {
-    /// Never.
+    /// Results are not cached.
     #[default]
     None,
-    /// For `cacheTtlSeconds`.
+    /// Results are cached for `cacheTtlSeconds`.
     Ttl,
-    /// Until the cache evicts the result.
+    /// Results are cached until the cache evicts them.
     Forever,
 }
 
@@ -218,7 +218,7 @@ pub struct ToolPrice {
     pub units: Option<String>,
 }
 
-/// The group under which a tool selector lists the tool.
+/// The group of a tool in a user interface where tools are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
@@ -235,7 +235,7 @@ pub enum SelectorCategory {
     Utility,
 }
 
-/// The result of a call whose output does not match the output schema.
+/// Whether a call fails if its output does not match the output schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]

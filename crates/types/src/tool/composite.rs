@@ -15,7 +15,8 @@ use crate::schema::{ParameterDefinition, schema_of_parameters};
 pub struct CompositeConfig {
     /// Whether rules select the operation, or the caller names it.
     pub routing_mode: RoutingMode,
-    /// The operation of calls that no rule matches, by its slug or the id of its tool. Only for the mode `rule_based`.
+    /// The operation for calls that match no rule, given by its slug or by the id of its tool. Only for the mode
+    /// `rule_based`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_operation_id: Option<String>,
     /// The operations, 1 to 20.
@@ -24,7 +25,7 @@ pub struct CompositeConfig {
     /// The rules that select an operation. Only for the mode `rule_based`.
     #[serde(default, deserialize_with = "objects", skip_serializing_if = "Vec::is_empty")]
     pub routing_rules: Vec<RoutingRule>,
-    /// The parameters of the composite tool by name. Each lists the names that it has in the operations.
+    /// The parameters of the composite tool, by name. Each entry also contains the parameter's name in each operation.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, UnifiedParameter>))]
     pub unified_schema: IndexMap<String, UnifiedParameter>,
@@ -83,8 +84,8 @@ pub struct CompositeOperation {
     /// What the operation does. Callers that select the operation see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The parameters of the tool. The value is the name of a parameter of the composite tool, a text with `${…}`, or a
-    /// constant that is not a text.
+    /// Maps each parameter of the operation's tool to its value: the name of a parameter of the composite tool, a text
+    /// with `${…}`, or a constant that is not a text.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub parameter_mapping: IndexMap<String, Value>,
@@ -94,7 +95,7 @@ pub struct CompositeOperation {
 }
 
 impl CompositeOperation {
-    /// The reference to the tool.
+    /// The reference to the tool of the operation: its name, otherwise its id.
     pub fn tool(&self) -> Option<&str> {
         self.action_slug.as_deref().or(self.action_id.as_deref())
     }
@@ -118,7 +119,7 @@ pub struct RoutingRule {
     /// The condition.
     #[serde(deserialize_with = "object")]
     pub condition: RoutingCondition,
-    /// The operation, by its slug or the id of its tool.
+    /// The operation that the rule selects, given by its slug or by the id of its tool.
     pub operation_id: String,
     /// The order of the rules: lowest number first, and in the order of the list if the numbers are equal. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,7 +150,7 @@ pub struct RoutingCondition {
 pub enum ConditionType {
     /// The field contains the value.
     Contains,
-    /// The field is the value.
+    /// The field equals the value.
     Equals,
     /// The regular expression matches a part of the field.
     Matches,
@@ -159,12 +160,12 @@ pub enum ConditionType {
     EndsWith,
 }
 
-/// A parameter of a composite tool.
+/// A parameter of a composite tool, and its name in each operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnifiedParameter {
     /// The parameter.
     pub definition: ParameterDefinition,
-    /// The names of the parameter in the operations, by operation slug.
+    /// The name of this parameter in each operation, by operation slug.
     pub operation_mappings: IndexMap<String, OperationMapping>,
 }
 
@@ -173,11 +174,11 @@ pub struct UnifiedParameter {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OperationMapping {
-    /// The parameter of the operation's tool.
+    /// The name of the parameter in the operation's tool.
     pub target_param: String,
 }
 
-/// The field of a unified parameter that is not part of its definition.
+/// The JSON field of a unified parameter that a `ParameterDefinition` does not have.
 const OPERATION_MAPPINGS: &str = "operationMappings";
 
 impl Serialize for UnifiedParameter {
@@ -209,7 +210,7 @@ impl<'de> Deserialize<'de> for UnifiedParameter {
 mod openapi {
     use super::{IndexMap, OperationMapping, ParameterDefinition};
 
-    /// A parameter of a composite tool: a parameter in the short form, and its names in the operations.
+    /// A parameter of a composite tool: a parameter in the short form, and its name in each operation.
     #[derive(utoipa::ToSchema)]
     #[schema(as = UnifiedParameter)]
     #[expect(dead_code, reason = "the struct only describes the JSON")]
@@ -217,7 +218,7 @@ mod openapi {
         #[schema(inline)]
         #[serde(flatten)]
         definition: ParameterDefinition,
-        /// The names of the parameter in the operations, by operation slug.
+        /// The name of this parameter in each operation, by operation slug.
         #[serde(rename = "operationMappings")]
         #[schema(value_type = Option<std::collections::BTreeMap<String, OperationMapping>>)]
         operation_mappings: IndexMap<String, OperationMapping>,
@@ -319,8 +320,8 @@ impl CompositeConfig {
     }
 }
 
-/// A value that must be an object in JSON. Without this wrapper, serde would read the items of an array as the fields of
-/// the object.
+/// A value that must be an object in JSON. Without this wrapper, serde would read the items of an array as the fields
+/// of the object.
 struct Object<T>(T);
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {

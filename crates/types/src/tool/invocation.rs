@@ -13,7 +13,7 @@ use crate::nullable::skip_null_entries;
 pub enum ToolType {
     /// An operation of the built-in entity service.
     QuantumApi,
-    /// A query through the query gateway.
+    /// A query for records, sent to the query gateway.
     QuantumQuery,
     /// An external reasoning or optimisation service.
     Helix,
@@ -29,7 +29,7 @@ pub enum ToolType {
     Agent,
     /// A tool that contains a model.
     Agentic,
-    /// A tool that selects one of several tools by rules and calls it.
+    /// A tool that routes each call to one of several other tools.
     Composite,
     /// A workflow.
     Workflow,
@@ -52,7 +52,7 @@ impl ToolType {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InvocationConfig {
-    /// The HTTP method; GET if absent.
+    /// The HTTP method. Default: GET.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The path under the provider's base URL, an absolute URL, or the name of a function. May contain `${…}`.
@@ -68,8 +68,8 @@ pub struct InvocationConfig {
     #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     pub headers: IndexMap<String, String>,
-    /// The body: text, or JSON whose strings may contain `${…}`. If absent, all parameters are sent as JSON; if empty,
-    /// there is no body.
+    /// The body: text, or JSON whose strings may contain `${…}`. If this field is absent, all parameters are sent as
+    /// JSON. If it is an empty text, the request has no body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_template: Option<BodyTemplate>,
     /// A JSONPath or an expression that extracts the result from the response.
@@ -79,7 +79,7 @@ pub struct InvocationConfig {
     /// list of texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_mapping: Option<String>,
-    /// The media type of the body; `application/json` if absent.
+    /// The media type of the body. Default: `application/json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
     /// Source code of a FUNCTION that runs in a sandbox; `path` names the language.

@@ -11,7 +11,7 @@ use super::ToolType;
 pub enum ToolKind {
     /// A tool that performs one operation.
     Simple,
-    /// A tool that selects one of several tools by rules.
+    /// A tool that routes each call to one of several other tools.
     Composite,
     /// A tool with an embedded model.
     Agentic,

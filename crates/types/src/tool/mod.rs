@@ -109,18 +109,18 @@ pub struct ToolDefinition {
     #[serde(default, deserialize_with = "null_as_default")]
     pub requires_confirmation: bool,
 
-    /// Actions by HTTP status.
+    /// The action for each HTTP status.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, ErrorSemantics>))]
     pub error_handling: BTreeMap<u16, ErrorSemantics>,
-    /// The number of retries after the first attempt; the provider's `maxRetries` if absent.
+    /// The number of retries after the first attempt. Default: the provider's `maxRetries`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_retry_count: Option<u32>,
     /// How the delay between attempts grows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_retry_backoff: Option<Backoff>,
 
-    /// The kinds of callers to which the tool is offered; all three if absent.
+    /// The kinds of callers to which the tool is offered. Default: all three.
     #[serde(default = "all_surfaces", deserialize_with = "null_as_all_surfaces")]
     pub available_as: BTreeSet<Surface>,
     /// Whether the tool can be called.
@@ -131,14 +131,14 @@ pub struct ToolDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security_uri: Option<String>,
 
-    /// Usage notes; `description` if absent.
+    /// Usage notes. Default: the description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_description: Option<String>,
     /// Example calls.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<ToolExample>,
 
-    /// Whether results are cached.
+    /// Whether and how long results are cached.
     #[serde(default, deserialize_with = "null_as_default")]
     pub cache: CachePolicy,
     /// The cache lifetime, for `cache: ttl`.
@@ -150,17 +150,17 @@ pub struct ToolDefinition {
     /// The timeout of a whole call, including retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The size above which the output is truncated and attached as a blob; 2 MB if absent.
+    /// The size above which the output is truncated and attached as a blob. Default: 2 MB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<u64>,
-    /// The maximum size of the output that a model sees; 32 kB if absent.
+    /// The maximum size of the output that a model sees. Default: 32 kB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_output_bytes: Option<u64>,
     /// Whether the server performs the whole call. If false, the server prepares a payload and the client performs the
     /// last part.
     #[serde(default = "default_true", deserialize_with = "null_as_true")]
     pub is_tool_fully_executed_on_server: bool,
-    /// The group under which a tool selector lists the tool.
+    /// The group of the tool in a user interface where tools are selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector_category: Option<SelectorCategory>,
     /// The tool that answers whether an earlier write took effect.
@@ -176,7 +176,7 @@ pub struct ToolDefinition {
     /// Whether the calls to this tool in one model reply run one after the other.
     #[serde(default, deserialize_with = "null_as_default")]
     pub sequential: bool,
-    /// The result of a call whose output does not match the output schema.
+    /// Whether a call fails if its output does not match the output schema. The default depends on `toolType`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_output_mismatch: Option<OnOutputMismatch>,
     /// Input fields that accept a name instead of an id. Maps each field to the type of reference data that contains

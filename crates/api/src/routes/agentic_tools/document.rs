@@ -26,7 +26,7 @@ const AGENTIC_FIELDS: [&str; 9] = [
     "metadata",
 ];
 
-/// The view of agentic tools.
+/// The mapping between agentic tools and their tool definitions.
 pub(super) const VIEWS: ToolViews = ToolViews {
     noun: "an agentic tool",
     tool_type: ToolType::Agentic,
@@ -150,7 +150,7 @@ fn with_defaults(config: EmbeddedLlmConfig) -> EmbeddedLlmConfig {
     EmbeddedLlmConfig { temperature: Some(config.temperature()), max_tokens: Some(config.max_tokens()), ..config }
 }
 
-/// Returns the merge patch of the tool definition for a merge patch of an agentic tool.
+/// Converts a merge patch of an agentic tool to a merge patch of the tool definition.
 pub(super) fn tool_patch(mut patch: Value) -> Result<Value, Problem> {
     if let Some(Value::Object(allocation)) = patch.get_mut("toolAllocation") {
         // The allocation is replaced as a whole. Otherwise a change of the mode would keep the tools of the other mode.
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patch_of_the_allocation_removes_the_tools_of_the_other_mode() {
+    fn patch_of_the_tool_allocation_replaces_all_of_its_fields() {
         let patch = tool_patch(json!({ "toolAllocation": { "availableTools": [] }, "systemPrompt": "p" })).unwrap();
         let allocation = json!({ "availableTools": [], "mode": null, "sequence": null });
         assert_eq!(patch, json!({ "agentic": { "toolAllocation": allocation, "systemPrompt": "p" } }));

@@ -100,7 +100,7 @@ impl ExecutionSummaryView {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionView {
-    /// The fields of an execution in a list.
+    /// The fields that are also in a list of executions.
     #[serde(flatten)]
     pub summary: ExecutionSummaryView,
     /// The id of the agentic tool.
@@ -198,7 +198,7 @@ pub struct ToolCallView {
     pub created_at: Timestamp,
 }
 
-/// The cost of an execution. The total is the sum of the calls.
+/// The cost of an execution. The total is the sum of the costs of all calls.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CostBreakdown {
@@ -206,9 +206,9 @@ pub struct CostBreakdown {
     pub total_cost: f64,
     /// The tokens of all calls.
     pub total_tokens: u64,
-    /// The calls to the embedded model.
+    /// The costs of the calls to the embedded model.
     pub llm_calls: Vec<LlmCallCost>,
-    /// The calls to tools.
+    /// The costs of the calls to tools.
     pub action_calls: Vec<ActionCallCost>,
 }
 
@@ -216,7 +216,7 @@ pub struct CostBreakdown {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LlmCallCost {
-    /// The id of the call in this execution.
+    /// The id of the call, such as `llm_1`. It is unique only in this execution.
     pub call_id: String,
     /// The purpose of the call, such as `planning`.
     pub purpose: String,
@@ -385,7 +385,7 @@ fn model_name(snapshot: &RunSnapshot) -> String {
     parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
-/// The reasoning in the reply of a model that wrote a plan.
+/// Returns the reasoning in a reply that contains a plan.
 fn plan_reasoning(content: &str) -> Option<String> {
     let plan: Value = serde_json::from_str(content).ok()?;
     plan.get("reasoning")?.as_str().map(str::to_owned)

@@ -1,4 +1,4 @@
-//! The executions of agentic tools: list, details, and another execution of the same plan.
+//! The executions of agentic tools: listing, details, and executing the plan of an earlier execution again.
 
 use axum::Json;
 use axum::extract::State;
@@ -71,14 +71,14 @@ pub(super) async fn get(
     Ok(Json(view.ok_or_else(|| not_found(&id))?))
 }
 
-/// The plan to execute again.
+/// The changes for executing a plan again.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RerunBody {
-    /// The input of the call. Default: the input of the execution.
+    /// The input of the call. Default: the input of the earlier execution.
     #[serde(default)]
     params: Option<Value>,
-    /// A changed plan. Default: the plan of the execution.
+    /// A changed plan. Default: the plan of the earlier execution.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     execution_plan: Option<Value>,
@@ -112,7 +112,7 @@ pub(super) async fn rerun(
     invoke::respond_with_run(&engine, &session, &tool, &handle).await
 }
 
-/// Returns an execution of this tool that the session may read.
+/// Returns an execution of the tool `reference`. Fails if the session may not read it.
 async fn find(engine: &AppState, session: &Session, reference: &str, id: &str) -> Result<RunRecord, Problem> {
     let tool = VIEWS.find(&engine.registry, session, reference).await?;
     let record = engine.runs.get(session, run_id(id)?).await?;

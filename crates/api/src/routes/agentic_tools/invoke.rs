@@ -61,14 +61,14 @@ pub struct InvocationView {
     pub meta: InvocationMeta,
 }
 
-/// The execution of an invocation.
+/// Data about the execution of an invocation.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvocationMeta {
     /// The slug of the tool.
     pub agentic_tool: String,
-    /// The id of the execution, which is the id of its run. If the call was refused and no execution started, the id of
-    /// the call's run.
+    /// The id of the execution, which is the id of its run. If the call was refused before an execution started: the id
+    /// of the direct call's run.
     pub execution_id: String,
     /// How the tool uses its model.
     pub mode: ExecutionMode,
@@ -89,7 +89,7 @@ pub struct TraceView {
     pub steps: Vec<TraceStep>,
 }
 
-/// A call to the model or to a tool that an execution made.
+/// A call that an execution made to its model or to a tool.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceStep {
@@ -114,8 +114,8 @@ pub struct TraceStep {
     pub status: Option<String>,
 }
 
-/// Invokes an agentic tool. If a call of its run needs an approval, the status of the response is 202. The client then
-/// decides the approval, with the `runId` in `approvals`, and reads the execution.
+/// Invokes an agentic tool. If the invocation waits for an approval or a client, the status of the response is 202. The
+/// client then decides each approval under the `runId` in `approvals`, and reads the execution.
 #[utoipa::path(post, path = "/api/v1/agentic-tools/invoke", tag = TAG, operation_id = "invokeAgenticTool", request_body = InvokeBody,
     responses((status = 200, body = InvocationView), (status = 202, body = InvocationView)))]
 pub(super) async fn invoke(
@@ -237,7 +237,7 @@ impl InvocationMeta {
     }
 }
 
-/// The calls of a run, in the order of their start.
+/// Returns the calls of a run to its model and to tools, in the order of their start.
 fn trace(snapshot: &RunSnapshot) -> Vec<TraceStep> {
     let run = &snapshot.run;
     let model = run.model_calls().iter().map(|call| {

@@ -65,7 +65,7 @@ pub struct PromptTestView {
     pub user_message: String,
     /// The estimated number of input tokens.
     pub estimated_tokens: u64,
-    /// Says which placeholders are missing and which data was cut.
+    /// Warnings about missing placeholders and about data that was cut off.
     pub warnings: Vec<String>,
     /// The reply of the model, if it was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,7 +176,7 @@ async fn compile(
     compiled.map(Arc::new).map_err(|issues| VIEWS.problem(RegistryError::Invalid(issues)))
 }
 
-/// How to generate a prompt.
+/// The options for generating a prompt.
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RegenerateBody {
@@ -271,7 +271,8 @@ pub(super) async fn versions(
     let limit = usize::try_from(list_params::limit(params.limit)?).unwrap_or(1);
     let mut newest: Option<i64> = list_params::cursor(params.cursor.as_deref())?;
     let mut items: Vec<PromptVersionView> = Vec::new();
-    // The revision that was read last. It is a version of the prompt if the next older revision has another prompt.
+    // The revision that was read last. It started a version of the prompt if the next older revision has another
+    // prompt.
     let mut candidate: Option<Document<ToolDefinition>> = None;
     loop {
         let (page, next) =

@@ -152,8 +152,8 @@ pub(crate) struct CompositeInvokeBody {
     params: Value,
 }
 
-/// Calls a composite tool. The response is 200 also if the call failed. It is 202 if the operation waits for an approval
-/// or a client: decide the approval under its `runId`, then read the run `executionId`.
+/// Calls a composite tool. The response is 200 also if the call failed. It is 202 if the operation waits for an
+/// approval or a client. The client then decides the approval under its `runId`, and reads the run `executionId`.
 #[utoipa::path(post, path = "/api/v1/composite-tools/invoke", tag = TAG, operation_id = "invokeCompositeTool",
     request_body = CompositeInvokeBody,
     responses((status = 200, body = CompositeInvocationView), (status = 202, body = CompositeInvocationView)))]
@@ -196,8 +196,8 @@ pub(crate) struct CompositeRouteBody {
     params: Value,
 }
 
-/// Returns the operation and the parameters that a call would have, without the call. The response is 200 also if the
-/// call would be refused.
+/// Returns the operation and the parameters that a call with this input would have. Makes no call. The response is 200
+/// also if the call would be refused.
 #[utoipa::path(post, path = "/api/v1/composite-tools/{ref}/route", tag = TAG, operation_id = "routeCompositeTool",
     request_body = CompositeRouteBody, params(("ref" = String, Path)),
     responses((status = 200, body = CompositeRouteView)))]
@@ -223,12 +223,12 @@ fn composite(tool: Arc<CompiledTool>, session: &Session, name: &str) -> Result<A
     if tool.composite().is_some() { Ok(tool) } else { Err(VIEWS.not_found(session, name)) }
 }
 
-/// Treats null like an empty object.
+/// Replaces null by an empty object.
 fn object_or_null(params: Value) -> Value {
     if params.is_null() { json!({}) } else { params }
 }
 
-/// Accepts parameters by name in `inputSchema`, like in `unifiedSchema`.
+/// Moves parameters by name from `inputSchema` to `unifiedSchema`. A JSON Schema remains in `inputSchema`.
 fn with_unified_schema(mut body: Value) -> Value {
     const JSON_SCHEMA_FIELDS: [&str; 6] = ["properties", "$ref", "$schema", "allOf", "anyOf", "oneOf"];
     let Some(fields) = body.as_object_mut() else { return body };
@@ -245,8 +245,9 @@ fn with_unified_schema(mut body: Value) -> Value {
     body
 }
 
-/// Removes the input schema from the fields of a tool if it is the schema that the server generates for `definition`. A
-/// client sends it back as it read it, and it must still follow from the unified schema later.
+/// Removes the input schema from a request if it equals the schema that the server generates for `definition`. A client
+/// that sends a view back sends this schema too. If it were stored, it would no longer follow changes of the unified
+/// schema.
 fn drop_generated_schema(fields: &mut Map<String, Value>, definition: &ToolDefinition) {
     if fields.get("inputJsonSchema") == Some(&definition.effective_input_schema()) {
         fields.shift_remove("inputJsonSchema");

@@ -38,10 +38,11 @@ pub struct CompositeToolView {
     pub operations: Vec<CompositeOperation>,
     /// The rules that select an operation.
     pub routing_rules: Vec<RoutingRule>,
-    /// The parameters by name. Each lists the names that it has in the operations.
+    /// The parameters by name. For each operation, `operationMappings` contains the name of the operation's own
+    /// parameter that receives the value.
     #[schema(value_type = std::collections::BTreeMap<String, UnifiedParameter>)]
     pub unified_schema: Map<String, Value>,
-    /// The JSON Schema of the input: the author's, or one that follows from `unifiedSchema`.
+    /// The JSON Schema of the input. If the author wrote none, the server generates it from `unifiedSchema`.
     pub input_schema: Value,
     /// The JSON Schema of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,19 +52,19 @@ pub struct CompositeToolView {
     pub tool_description: Option<String>,
     /// `draft`, `active` or `disabled`.
     pub status: ToolViewStatus,
-    /// Data of the author.
+    /// Additional data that the author stores with the tool.
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
     /// The version.
     pub version: String,
     /// The number of writes, which is the ETag.
     pub revision: i64,
-    /// The principal that created it.
+    /// The principal that created the tool.
     pub created_by: String,
     /// When the tool was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// The principal that wrote it last.
+    /// The principal that wrote the tool last.
     pub updated_by: String,
     /// When the tool was written last.
     #[schema(value_type = String, format = DateTime)]
@@ -127,7 +128,7 @@ pub struct CompositeInvocationView {
     /// The approvals that the call waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalView>,
-    /// The actions that the client has to perform. Their results belong to the run `executionId`.
+    /// The actions that the client has to perform. The client sends the results to the run `executionId`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_actions: Vec<ClientActionView>,
     /// Warnings about the call.
@@ -145,7 +146,8 @@ pub struct CompositeCallMeta {
     pub composite_tool: String,
     /// The slug of the operation; null if the call was not routed.
     pub operation: Option<String>,
-    /// The id of the run that calls the operation, or of the refused call if no such run started.
+    /// The id of the run that calls the operation. If the call was refused before this run started: the id of the
+    /// direct call's run.
     pub execution_id: String,
     /// The cost in US dollars, as far as prices are known.
     pub total_cost: f64,
@@ -155,7 +157,7 @@ pub struct CompositeCallMeta {
 }
 
 impl CompositeInvocationView {
-    /// Creates the view of a call that has ended. `call` is the run of the call.
+    /// Creates the view of a call that has ended. `call` is the direct call's run.
     pub(super) fn ended(composite_tool: String, call: RunId, envelope: ToolEnvelope) -> Self {
         let detail = |error: &ToolError| Some(error.details.as_ref()?.get("operation")?.as_str()?.to_owned());
         let child = envelope.metadata.child_run.as_deref();
@@ -203,7 +205,7 @@ impl CompositeInvocationView {
     }
 }
 
-/// The operation and the parameters of a call that was not made.
+/// The operation and the parameters that a call would have.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CompositeRouteView {
     /// Whether the call has an operation and valid parameters.

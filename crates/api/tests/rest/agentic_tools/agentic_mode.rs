@@ -9,7 +9,7 @@ crate::on_both_databases!(model_selects_tools_then_reviews_results_and_completes
 crate::on_sqlite!(
     tool_outside_of_the_allocation_is_refused_and_the_model_recovers,
     failed_call_is_followed_by_error_recovery,
-    priorities_of_tools_are_hints_in_the_prompt,
+    prompt_lists_tools_in_the_order_of_their_priorities,
     call_fails_with_a_reason_if_no_allocated_tool_can_be_used,
     cost_and_tokens_of_an_agentic_tool_are_included_in_the_run_of_its_caller,
     agentic_tool_can_be_allocated_to_another_agentic_tool
@@ -73,7 +73,7 @@ async fn failed_call_is_followed_by_error_recovery(server: Server) {
     assert_eq!(statuses, ["error", "success"]);
 }
 
-async fn priorities_of_tools_are_hints_in_the_prompt(server: Server) {
+async fn prompt_lists_tools_in_the_order_of_their_priorities(server: Server) {
     server.define_echo("one", json!({})).await;
     server.define_echo("two", json!({})).await;
     let tools =

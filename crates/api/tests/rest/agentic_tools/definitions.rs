@@ -174,7 +174,7 @@ async fn example_definition_of_the_specification_is_accepted(server: Server) {
     for (field, value) in body.as_object().unwrap() {
         assert_eq!(&created[field], value, "{field}");
     }
-    // The server accepts an agentic tool exactly as it returned it.
+    // The server accepts an agentic tool exactly as a GET request returned it.
     let path = format!("{PATH}/hubspot-deal-manager");
     let again = server.patch(&path, created.clone()).await.expect(200);
     assert_eq!((&again["systemPrompt"], &again["status"]), (&created["systemPrompt"], &created["status"]));

@@ -1,4 +1,4 @@
-//! The deterministic mode: one plan, a fixed sequence, one formatted result.
+//! The deterministic mode: the model writes one plan for a fixed sequence of tools, and formats one result.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ crate::on_both_databases!(
     rerun_executes_the_recorded_or_a_changed_plan_without_a_model,
 );
 crate::on_sqlite!(
-    failed_item_is_part_of_the_result_and_the_others_are_updated,
+    failed_item_is_reported_in_the_result_and_the_other_items_are_updated,
     plan_with_wrong_parameters_is_corrected_by_the_model,
     plan_that_stays_invalid_fails_the_call,
     plan_cannot_contain_a_tool_outside_of_the_sequence,
@@ -22,7 +22,7 @@ crate::on_sqlite!(
 const SEARCH: &str = "hubspot/search-deals";
 const UPDATE: &str = "hubspot/update-deal";
 
-/// A plan that finds the deals of Acme Corp page by page, and updates each.
+/// A plan that finds the deals of Acme Corp page by page, and updates each deal.
 fn acme_plan() -> Value {
     let filters = json!([{ "propertyName": "company", "operator": "CONTAINS_TOKEN", "value": "Acme Corp" }]);
     json!([
@@ -109,14 +109,14 @@ async fn define_find_and_save(server: &Server) {
     server.define_echo("save", json!({ "inputJsonSchema": id, "sideEffects": "writes" })).await;
 }
 
-async fn failed_item_is_part_of_the_result_and_the_others_are_updated(server: Server) {
+async fn failed_item_is_reported_in_the_result_and_the_other_items_are_updated(server: Server) {
     define_find_and_save(&server).await;
     let plan = json!([{ "step": 2, "forEach": "${[1, 2, 3]}", "parameters": { "id": "${item}" } }]);
     let rules = plan_then(plan, r#"{"summary":"Saved 2 of 3","saved":2}"#);
     server.define_agentic_tool(deterministic("m", &["find", "save"], rules), json!({})).await;
     let done = server.invoke("m", "go").await;
     assert_eq!((&done["success"], &done["data"]["saved"]), (&json!(true), &json!(2)), "{done}");
-    // The server adds the failed items, because the model did not list them.
+    // The server adds the failed items to the result, because the model did not list them.
     let errors = done["data"]["errors"].as_array().unwrap();
     assert_eq!((errors.len(), &errors[0]["item"], &errors[0]["tool"]), (1, &json!(2), &json!("save")), "{done}");
     assert_eq!(errors[0]["error"]["code"], "VALIDATION_ERROR");

@@ -1,4 +1,4 @@
-//! Executions: lists, costs, models' replies, and masks for personal data.
+//! Executions of agentic tools: lists, costs, and the masking of personal data.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::harness::Server;
 
 crate::on_both_databases!(executions_are_listed_newest_first_and_filtered_by_status);
 crate::on_sqlite!(
-    totals_are_the_sums_of_the_calls,
+    execution_cost_is_the_sum_of_the_costs_of_its_calls,
     personal_data_is_masked_in_executions_and_not_in_results,
     execution_of_another_tool_is_not_found
 );
@@ -41,7 +41,7 @@ async fn executions_are_listed_newest_first_and_filtered_by_status(server: Serve
     assert_eq!(runs["items"].as_array().unwrap().len(), 2);
 }
 
-async fn totals_are_the_sums_of_the_calls(server: Server) {
+async fn execution_cost_is_the_sum_of_the_costs_of_its_calls(server: Server) {
     server.define_echo("priced", json!({ "price": { "perCallUsd": 0.1 } })).await;
     let usage = json!({ "inputTokens": 800, "outputTokens": 434 });
     let rules = json!([

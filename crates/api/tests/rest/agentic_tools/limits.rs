@@ -14,7 +14,7 @@ crate::on_sqlite!(
     call_that_exceeds_the_time_limit_fails,
     list_with_more_items_than_the_limit_is_refused_before_its_first_call,
     call_fails_with_the_error_message_of_the_model_provider,
-    drift_of_a_tool_is_a_warning_of_the_result
+    drift_of_a_tool_is_reported_as_a_warning_in_the_result
 );
 
 async fn step_limit_gives_a_partial_result_with_a_warning_in_both_modes(server: Server) {
@@ -98,7 +98,7 @@ async fn call_fails_with_the_error_message_of_the_model_provider(server: Server)
     assert!(failed["error"]["message"].as_str().unwrap().contains("the model is gone"), "{failed}");
 }
 
-async fn drift_of_a_tool_is_a_warning_of_the_result(server: Server) {
+async fn drift_of_a_tool_is_reported_as_a_warning_in_the_result(server: Server) {
     let output = json!({ "outputJsonSchema": { "type": "object", "required": ["gone"] }, "onOutputMismatch": "warn" });
     server.define_echo("one", output).await;
     let tool = deterministic("m", &["one"], plan_then(json!([{ "step": 1, "parameters": {} }]), "done"));

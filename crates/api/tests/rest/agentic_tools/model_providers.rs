@@ -37,7 +37,7 @@ async fn every_model_provider_plans_and_formats_a_deterministic_tool() {
             let first = &execution["llmCalls"][0];
             assert_eq!((&first["tokensInput"], &first["tokensOutput"]), (&json!(800), &json!(434)), "{provider}");
             if provider == "openai" {
-                // 800 and 434 tokens of gpt-4o at 0.005 and 0.015 dollars per 1,000 tokens.
+                // 800 input tokens of gpt-4o at 0.005 dollars and 434 output tokens at 0.015 dollars per 1,000 tokens.
                 assert_eq!(first["cost"], json!(0.01051), "{execution}");
             }
         }

@@ -9,9 +9,9 @@ crate::on_both_databases!(versions_of_a_prompt_are_listed_with_diffs_and_restore
 crate::on_sqlite!(
     prompt_test_replaces_all_placeholders_and_calls_no_model,
     prompt_test_with_a_model_call_shows_the_reply_and_executes_nothing,
-    unsaved_tool_can_be_tested,
-    regenerated_prompt_follows_the_configuration,
-    context_over_its_budget_is_cut_with_a_warning,
+    prompt_of_an_unsaved_tool_can_be_tested,
+    regenerated_prompt_contains_the_current_description_and_tools,
+    context_over_its_token_limit_is_cut_off_with_a_warning,
     placeholders_in_prompts_of_agents_are_replaced
 );
 
@@ -74,7 +74,7 @@ async fn prompt_test_with_a_model_call_shows_the_reply_and_executes_nothing(serv
     assert_eq!(effects["items"], json!([]), "nothing was written");
 }
 
-async fn unsaved_tool_can_be_tested(server: Server) {
+async fn prompt_of_an_unsaved_tool_can_be_tested(server: Server) {
     define_lookup(&server).await;
     let tool = merge(agentic("new", &["crm/lookup"], json!([])), json!({ "systemPrompt": "Do {{user_task}} now." }));
     let body = json!({ "tool": tool, "params": { "task": "this" } });
@@ -86,7 +86,7 @@ async fn unsaved_tool_can_be_tested(server: Server) {
     assert_eq!(problem["errors"][0]["path"], "/systemPrompt", "{problem}");
 }
 
-async fn regenerated_prompt_follows_the_configuration(server: Server) {
+async fn regenerated_prompt_contains_the_current_description_and_tools(server: Server) {
     define_lookup(&server).await;
     server.define_echo("crm/other", json!({})).await;
     let more = json!({ "systemPrompt": "An old prompt.", "description": "Finds deals." });
@@ -138,7 +138,7 @@ async fn versions_of_a_prompt_are_listed_with_diffs_and_restored(server: Server)
     server.post(&format!("{path}/prompt-versions/99/restore"), json!({})).await.problem(404, "not-found");
 }
 
-async fn context_over_its_budget_is_cut_with_a_warning(server: Server) {
+async fn context_over_its_token_limit_is_cut_off_with_a_warning(server: Server) {
     define_lookup(&server).await;
     let context = json!({ "maxTokens": 500, "documentation": "A line of documentation.\n".repeat(500) });
     let tool = agentic("m", &["crm/lookup"], json!([{ "reply": { "text": "done" } }]));

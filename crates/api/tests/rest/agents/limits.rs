@@ -11,7 +11,7 @@ crate::on_sqlite!(
     run_over_its_timeout_is_stopped,
     call_that_violates_a_guardrail_is_denied,
     calls_with_more_side_effects_than_allowed_are_denied,
-    rules_that_require_an_approval_are_listed_in_it
+    approval_lists_the_rules_that_require_it
 );
 
 /// Returns the rules of a model that makes one call in every reply, each time with other arguments.
@@ -131,7 +131,7 @@ async fn calls_with_more_side_effects_than_allowed_are_denied(server: Server) {
     }
 }
 
-async fn rules_that_require_an_approval_are_listed_in_it(server: Server) {
+async fn approval_lists_the_rules_that_require_it(server: Server) {
     server.define_echo("reads", json!({ "sideEffects": "reads" })).await;
     server.define_echo("writes", json!({ "sideEffects": "writes" })).await;
     server.define_echo("asks", json!({ "sideEffects": "reads", "requiresConfirmation": true })).await;

@@ -18,7 +18,7 @@ crate::on_sqlite!(
     invalid_execute_request_is_rejected_before_a_run_starts,
     prompt_variables_are_filled_from_the_context,
     structured_answer_that_violates_its_schema_is_returned_to_the_model,
-    answer_that_cannot_be_checked_ends_the_run_after_one_model_call,
+    answer_that_is_too_expensive_to_validate_ends_the_run_after_one_model_call,
     agent_with_the_largest_possible_limits_completes_its_runs
 );
 
@@ -351,7 +351,7 @@ fn expensive_schema() -> Value {
     json!({ "$defs": definitions, "$ref": "#/$defs/d40" })
 }
 
-async fn answer_that_cannot_be_checked_ends_the_run_after_one_model_call(server: Server) {
+async fn answer_that_is_too_expensive_to_validate_ends_the_run_after_one_model_call(server: Server) {
     let structured = json!({ "responseFormat": "structured", "responseSchema": expensive_schema() });
     server.define_agent("a", json!([{ "reply": { "text": "{}" } }]), structured).await;
     let response = server.run("a", "go").await;
@@ -363,7 +363,7 @@ async fn answer_that_cannot_be_checked_ends_the_run_after_one_model_call(server:
         "{message}"
     );
     assert_eq!(response["responseText"], "{}");
-    // If the answer itself has the wrong type, the error contains no path.
+    // If the whole answer has the wrong type, the error contains no path.
     let list = json!({ "responseFormat": "structured", "responseSchema": { "type": "array" } });
     server.define_agent("b", json!([{ "reply": { "text": "{}" } }]), list).await;
     let message = server.run("b", "go").await["message"].as_str().unwrap().to_owned();

@@ -101,7 +101,7 @@ async fn stale_pin_contains_the_last_successful_call_of_the_same_agent_and_owner
     assert_eq!(server.run("b", "say something").await["pins"]["p"], Value::Null);
     let member = server.member("someone").await;
     assert_eq!(member.run("a", "say something").await["pins"]["p"], Value::Null);
-    // The agent `c` acts as `robot` for everyone, but its callers do not see the results of each other.
+    // The agent `c` acts as `robot` for everyone, but its callers do not see each other's results.
     server.member("robot").await;
     let service = json!({ "toolRefs": ["look"], "pins": pins, "principalRef": "robot" });
     server.define_agent("c", rules, service).await;

@@ -21,7 +21,7 @@ async fn first_request(server: &Server, response: &Value) -> (String, Value) {
     found
 }
 
-/// Finds system messages and offered tools in the parts of a journal.
+/// Finds the system message and the offered tools in a part of an exported journal.
 fn collect(value: &Value, found: &mut (String, Value)) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, found)),

@@ -1,4 +1,4 @@
-//! Tests what a call to a composite tool may do: approvals, permissions, and the rules of its callers.
+//! Tests what a call to a composite tool may do: approvals, permissions, and the rules of the calling agent.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
@@ -44,7 +44,7 @@ async fn operation_that_requires_confirmation_waits_for_an_approval(server: Serv
             }
         }
     }
-    // The same over the routes of all tools.
+    // The route that calls tools of any type behaves in the same way.
     let waiting = server.post("tools/money/execute", json!({ "input": { "amount": 1 } })).await.expect(202);
     assert_eq!((&waiting["status"], &waiting["clientActions"]), (&json!("AWAITING_APPROVAL"), &json!([])), "{waiting}");
     assert_eq!(waiting["waitingChildRuns"][0]["runId"], waiting["approvals"][0]["runId"]);
@@ -145,7 +145,7 @@ async fn rules_of_the_calling_agent_apply_to_the_operation(server: Server) {
     server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
     let done = ended(&server, &waiting["runId"]).await;
     assert_eq!((&done["responseText"], error_reasons(&done)), (&json!("Done."), vec![Value::Null]), "{done}");
-    // A composite tool that declares that it only reads cannot write.
+    // A composite tool with `sideEffects: reads` cannot write.
     server.patch("tools/deals", json!({ "sideEffects": "reads" })).await.expect(200);
     let refused = invoke(&server, "deals", json!({ "q": "create" })).await.expect(200);
     assert_eq!(reason(&refused), "side_effects", "{refused}");

@@ -14,7 +14,7 @@ crate::on_sqlite!(
 async fn agents_and_agentic_tools_use_composite_tools(server: Server) {
     define_deals(&server, json!({})).await;
     let call = |q: &str| json!({ "name": "deals", "arguments": { "q": q } });
-    // A call counts as one tool call, although its run makes another call.
+    // A call to a composite tool counts as one tool call, although the run of this call calls another tool.
     let rules =
         calls_then(json!([call("find Acme"), call("create it"), call("find nothing")]), "Told: {{result/text}}");
     let two = json!({ "toolRefs": ["deals"], "policy": { "maxToolCalls": 2 }, "executionConfig": { "parallelToolCalls": false } });
@@ -26,7 +26,7 @@ async fn agents_and_agentic_tools_use_composite_tools(server: Server) {
     assert_eq!(response["status"], "BUDGET_EXCEEDED", "{response}");
     let tree = server.get(&format!("runs/{}/tree", response["runId"].as_str().unwrap())).await.expect(200);
     assert_eq!(tree["root"]["children"].as_array().map(Vec::len), Some(2), "{tree}");
-    // The embedded model of an agentic tool.
+    // The embedded model of an agentic tool calls the composite tool.
     let rules = calls_then(json!([call("find Acme")]), "{\"summary\": \"found {{result/text}}\"}");
     let agentic = json!({
         "refName": "assistant", "description": "Helps.", "toolType": "AGENTIC",
@@ -69,7 +69,8 @@ async fn cost_estimate_of_an_agent_includes_the_operations(server: Server) {
     });
     server.post("agents", agent).await.expect(201);
     let estimate = server.get("agents/a/cost-estimate").await.expect(200);
-    // Two model calls at 0.612, and two calls to the composite tool at 0.5 plus 0.25 for its dearest operation.
+    // Two model calls at 0.612 dollars, and two calls to the composite tool at 0.75 dollars: 0.5 for the tool and 0.25
+    // for its most expensive operation.
     assert_eq!(estimate["bounds"][0]["usd"], 2.724, "{estimate}");
     let metered = json!({ "operations": [{ "operationSlug": "metered", "actionSlug": "metered" }] });
     server.patch(&format!("{ROOT}/shop"), metered).await.expect(200);
@@ -95,7 +96,7 @@ async fn composite_tool_is_listed_and_called_over_mcp(server: Server) {
         (&json!(true), &json!("NO_RULE_MATCHED")),
         "{refused}"
     );
-    // The client of an MCP call cannot wait, so the answer names the run.
+    // An MCP call cannot wait for an approval, so the error message contains the id of the waiting run.
     let waiting = mcp(&server, "tools/call", json!({ "name": "money", "arguments": { "amount": 1 } })).await;
     let message = waiting["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("AWAITING_APPROVAL") && message.contains("run_"), "{waiting}");

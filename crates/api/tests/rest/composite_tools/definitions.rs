@@ -44,7 +44,8 @@ async fn definition_is_created_read_changed_listed_and_deleted(server: Server) {
     let gram = server.get("tools/deals?format=gram").await.text;
     let applied = server.post("gram/apply", json!({ "gram": gram, "dryRun": true })).await.expect(200);
     assert_eq!(applied["definitions"][0]["outcome"], "unchanged", "{gram}: {applied}");
-    // A merge patch keeps what it does not name, and requires the revision of `If-Match`.
+    // A merge patch keeps the fields that it does not contain. It is rejected if `If-Match` is not the current
+    // revision.
     let stale = server.request(reqwest::Method::PATCH, &path).header("if-match", "\"7\"").json(&json!({ "name": "X" }));
     server.send(stale).await.problem(412, "stale-revision");
     let fresh = server.request(reqwest::Method::PATCH, &path).header("if-match", "\"1\"");
@@ -54,7 +55,7 @@ async fn definition_is_created_read_changed_listed_and_deleted(server: Server) {
     assert_eq!((&changed["toolDescription"], &changed["metadata"]), (&Value::Null, &created["metadata"]));
     assert_eq!(changed["routingRules"], created["routingRules"]);
     assert_eq!(changed["unifiedSchema"].as_object().unwrap().keys().collect::<Vec<_>>(), ["q", "options"]);
-    // A client may send the whole view back.
+    // A client may send the whole returned document back.
     assert_eq!(server.patch(&path, changed.clone()).await.expect(200)["revision"], 3);
     for (status, tool, expected) in [
         ("disabled", "deals", json!("disabled")),
@@ -106,18 +107,19 @@ async fn generated_input_schema_follows_the_unified_schema(server: Server) {
     let created = define_deals(&server, json!({})).await;
     assert_eq!(created["inputSchema"]["properties"]["q"], json!({ "type": "string", "description": "What to do." }));
     assert_eq!(created["inputSchema"]["additionalProperties"], false);
-    // The client sends the generated schema back with another unified schema.
+    // The client changes the unified schema and sends the old generated schema back. The server generates a new schema.
     let mut sent = created.clone();
     sent["unifiedSchema"]["page"] = json!({ "type": "integer" });
     let changed = server.patch(&format!("{ROOT}/deals"), sent).await.expect(200);
     assert_eq!(changed["inputSchema"]["properties"]["page"], json!({ "type": "integer" }), "{changed}");
-    // A copy under another name.
+    // A copy with another name also sends the generated schema back. The schema of the copy follows its unified schema,
+    // too.
     let mut copy = created.clone();
     copy["slug"] = json!("copy");
     server.post(ROOT, copy).await.expect(201);
     let changed = server.patch(&format!("{ROOT}/copy"), json!({ "unifiedSchema": { "page": {} } })).await.expect(200);
     assert!(changed["inputSchema"]["properties"]["page"].is_object(), "{changed}");
-    // The schema of the author takes precedence, until it is removed.
+    // An input schema from the author replaces the generated schema until it is removed.
     let own = json!({ "type": "object", "properties": { "q": {} } });
     let changed = server.patch(&format!("{ROOT}/copy"), json!({ "inputSchema": own })).await.expect(200);
     assert_eq!(changed["inputSchema"], own);

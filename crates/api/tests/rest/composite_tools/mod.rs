@@ -18,7 +18,7 @@ crate::on_both_databases!(
 crate::on_sqlite!(
     parameters_are_mapped_like_in_the_dry_run,
     result_of_the_operation_is_the_result_of_the_call,
-    missing_and_changed_operations_are_found_late,
+    missing_or_nested_composite_operation_fails_the_call,
     cancelled_or_timed_out_call_has_an_error
 );
 
@@ -87,7 +87,7 @@ fn reason(result: &Value) -> &Value {
     &result["error"]["details"]["reason"]
 }
 
-/// The run with this id, after it has ended.
+/// Returns the run with this id after the run has ended.
 async fn ended(server: &Server, run: &Value) -> Value {
     let path = format!("runs/{}", run.as_str().unwrap());
     server.poll_until(&path, |run| !run["endedAt"].is_null()).await
@@ -123,11 +123,11 @@ async fn call_is_routed_by_the_first_rule_that_matches(server: Server) {
     }
     let listed = server.get("runs?kind=composite-tool").await.expect(200);
     assert_eq!(listed["items"].as_array().unwrap().len(), 3, "{listed}");
-    // The same tool, called like any tool.
+    // The composite tool can also be called with the route for all tools.
     let envelope = server.call("deals", json!({ "q": "find" })).await;
     assert_eq!((&envelope["output"], &envelope["name"]), (&json!({ "text": "find" }), &json!("deals")));
     assert_eq!(envelope["metadata"]["child_run"]["operation"], "search");
-    // A rule that matches nothing selects the default.
+    // If no rule matches, the default operation is selected.
     server.patch(&format!("{ROOT}/deals"), json!({ "defaultOperationId": "search" })).await.expect(200);
     let result = invoke(&server, "deals@^1", json!({ "q": "hello" })).await.expect(200);
     assert_eq!((&result["meta"]["operation"], &result["data"]), (&json!("search"), &json!({ "text": "hello" })));
@@ -292,7 +292,7 @@ async fn result_of_the_operation_is_the_result_of_the_call(server: Server) {
     faults.shutdown().await;
 }
 
-async fn missing_and_changed_operations_are_found_late(server: Server) {
+async fn missing_or_nested_composite_operation_fails_the_call(server: Server) {
     let operations = json!([{ "operationSlug": "late", "actionSlug": "late" }]);
     let definition = json!({ "slug": "early", "description": "Early.", "routingMode": "rule_based", "operations": operations, "defaultOperationId": "late" });
     let created = server.post(ROOT, definition.clone()).await.expect(201);
@@ -301,7 +301,7 @@ async fn missing_and_changed_operations_are_found_late(server: Server) {
     assert_eq!(reason(&missing), "unknown_tool", "{missing}");
     server.define_echo("late", json!({})).await;
     assert_eq!(invoke(&server, "early", json!({ "a": 1 })).await.expect(200)["data"], json!({ "a": 1 }));
-    // An operation that becomes a composite tool is refused when it is called.
+    // If a composite tool takes the name of an operation's tool, calls to the operation are refused.
     server.delete("tools/late").await;
     server.define_echo("other", json!({})).await;
     let nested = merge(

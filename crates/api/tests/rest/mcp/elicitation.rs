@@ -36,7 +36,7 @@ async fn confirmation_is_valid_for_one_call_and_one_use(server: Server) {
     let question = requested["inputRequests"]["confirm"]["params"]["message"].as_str().unwrap();
     assert!(question.contains("t_careful") && question.contains("{\"deal\":7}"), "{question}");
 
-    // The confirmation is not valid for another input, for another principal, or with a forged state.
+    // The confirmation is valid neither for another input or another principal, nor with a forged state.
     let approve = json!({ "confirm": decision("approve") });
     let other = client.answer_elicitation("t_careful", json!({ "deal": 8 }), &requested, approve.clone()).await;
     assert_eq!(other["resultType"], "input_required");

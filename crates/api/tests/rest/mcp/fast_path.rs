@@ -22,7 +22,7 @@ fn without_timestamps(answer: Response) -> (u16, Value) {
     (status, message)
 }
 
-/// Returns request bodies. Some of them can take the fast path, and the others are similar but must not take it.
+/// Returns request bodies. Some of them can take the fast path. The other bodies are similar but must not take it.
 fn request_bodies() -> Vec<Value> {
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": LATEST_VERSION, "io.modelcontextprotocol/clientCapabilities": {} });
     let older_meta = json!({ "io.modelcontextprotocol/protocolVersion": OLDER_VERSION, "io.modelcontextprotocol/clientCapabilities": {} });

@@ -64,7 +64,7 @@ impl Client {
         self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Repeats a call, with answers to the requests for input in `requested`.
+    /// Repeats a call with answers to the elicitation requests in `requested`.
     async fn answer_elicitation(&self, tool: &str, arguments: Value, requested: &Value, answers: Value) -> Value {
         let state = &requested["requestState"];
         let params = json!({ "name": tool, "arguments": arguments, "inputResponses": answers, "requestState": state });

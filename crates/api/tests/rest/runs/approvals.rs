@@ -16,8 +16,8 @@ crate::on_both_databases!(
 );
 crate::on_sqlite!(
     invalid_decision_is_rejected,
-    approved_call_fails_if_its_tool_changed_after_the_request,
-    approved_call_fails_if_its_provider_or_a_tool_behind_it_changed_after_the_request,
+    approved_call_fails_if_its_tool_was_changed_or_disabled_or_deleted_after_the_request,
+    approved_call_fails_if_its_provider_or_fallback_or_verify_tool_changed_after_the_request,
     edited_input_is_validated_again,
     other_calls_continue_while_one_waits_for_approval,
     only_one_of_twelve_concurrent_decisions_is_applied,
@@ -139,7 +139,7 @@ async fn invalid_decision_is_rejected(server: Server) {
     assert_eq!(server.decide(&waiting, 0, approve).await.expect(200)["status"], "COMPLETED");
 }
 
-async fn approved_call_fails_if_its_provider_or_a_tool_behind_it_changed_after_the_request(server: Server) {
+async fn approved_call_fails_if_its_provider_or_fallback_or_verify_tool_changed_after_the_request(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     for name in ["granted", "fallback", "verify"] {
         server.define_echo(name, json!({})).await;
@@ -169,7 +169,7 @@ async fn approved_call_fails_if_its_provider_or_a_tool_behind_it_changed_after_t
     faults.shutdown().await;
 }
 
-async fn approved_call_fails_if_its_tool_changed_after_the_request(server: Server) {
+async fn approved_call_fails_if_its_tool_was_changed_or_disabled_or_deleted_after_the_request(server: Server) {
     define_agent_with_approval(&server, json!([pay_call(5)])).await;
     let changed = json!({ "description": "Pays twice." });
     let approve = json!({ "decision": "approve" });
@@ -191,7 +191,7 @@ async fn approved_call_fails_if_its_tool_changed_after_the_request(server: Serve
         (&json!("1.0.0"), vec![json!(null)]),
         "{response}"
     );
-    // If the tool was disabled or deleted, the approved call fails.
+    // If the tool is disabled or deleted before the approval, the approved call fails.
     let waiting = server.run("a", "go").await;
     server.patch("tools/pay", json!({ "enabled": false })).await.expect(200);
     let response = server.decide(&waiting, 0, approve.clone()).await.expect(200);

@@ -25,7 +25,7 @@ async fn client_results_are_accepted_all_or_none(server: Server) {
     assert!(!str_field(action, "token").is_empty() && str_field(action, "expiresAt") > "2");
     let (known, unknown) = (action["callId"].clone(), json!("call_aaaaaaaaaaaaaaaaaaaaaaaaaa"));
     let one = |id: &Value| json!({ "callId": id, "output": { "lines": 1 } });
-    // If one result of a request is invalid, the server accepts none of them.
+    // If one result in a request is invalid, the server accepts none of the results.
     for (returned, status, code) in [
         (json!({ "results": [one(&known), one(&unknown)] }), 409, "not-waiting"),
         (json!({ "results": [one(&known), one(&known)] }), 409, "not-waiting"),

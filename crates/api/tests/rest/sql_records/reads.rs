@@ -278,7 +278,7 @@ async fn external_type_uses_only_the_realm_secret_for_its_database(shop: Shop) {
     let member = shop.server.member("someone").await;
     assert_eq!(gateway(&member, "count", "Order", json!({})).await.expect(200)["count"], 6);
     member.post("types/import/database", json!({ "secretRef": "shop-db" })).await.problem(403, "forbidden");
-    // A user's own secret with the same name is not used, so a user cannot change the database of the type.
+    // A user's own secret with the same name is not used, so a user cannot make the type read another database.
     member.post("secrets", json!({ "name": "shop-db", "value": "sqlite:mine.db", "scope": "user" })).await.expect(201);
     assert_eq!(gateway(&member, "count", "Order", json!({})).await.expect(200)["count"], 6);
     // After the realm's secret changes, the next query uses its new value.

@@ -11,7 +11,7 @@ use toolwright_types::{JsonSchema, RecordLocation, Relation, SqlRecords, TypeDef
 use super::naming::{self, UniqueNames};
 use super::{ProposedType, SkippedType, TypeProposal, clean_description};
 
-/// The maximum number of searchable fields of one type, and the maximum number of its relations.
+/// The maximum number of searchable fields of a type. Also the maximum number of relations of a type.
 const MAX_FIELDS: usize = 32;
 /// The maximum number of columns of a table.
 const MAX_COLUMNS: usize = 500;
@@ -24,14 +24,15 @@ struct Fields<'t> {
     key: &'t ColumnInfo,
 }
 
-/// Proposes a type for each table whose name `selected` accepts. Tables that are not selected get a type name too, so
-/// that the names do not depend on the selection.
+/// Proposes a type for each table whose name `selected` accepts. The other tables get type names too, so that the name
+/// of a type does not depend on the selection.
 pub(super) fn propose(tables: &[TableInfo], secret: &str, selected: impl Fn(&str) -> bool) -> TypeProposal {
     let mut proposal = TypeProposal::default();
     let mut names = UniqueNames::default();
     let keyed: Vec<(&TableInfo, Result<&ColumnInfo, String>, String)> =
         tables.iter().map(|table| (table, key_column(table), names.assign(&naming::type_name(&table.name)))).collect();
-    // The possible targets of relations: the name of the type and the column of its primary key.
+    // The tables that can be the target of a relation, each with the name of its type and the column of its primary
+    // key.
     let targets: HashMap<(Option<&str>, &str), (&str, &str)> = keyed
         .iter()
         .filter_map(|(table, key, name)| {
@@ -51,7 +52,7 @@ pub(super) fn propose(tables: &[TableInfo], secret: &str, selected: impl Fn(&str
     proposal
 }
 
-/// Returns the column that identifies a row, or the reason why the table cannot be imported.
+/// Returns the column that identifies the rows of a table, or the reason why the table cannot be imported.
 fn key_column(table: &TableInfo) -> Result<&ColumnInfo, String> {
     let named = |name: &str| table.columns.iter().find(|column| column.name == name);
     let found = match table.key.as_slice() {
@@ -153,7 +154,8 @@ fn relations(
     table.foreign_keys.iter().filter_map(relation).take(MAX_FIELDS).collect()
 }
 
-/// Returns the fields that an index of the table covers, and the fields of relations.
+/// Returns the searchable fields: those whose columns have an index in the table, and those of relations. JSON,
+/// composite, Boolean and binary columns are not searchable.
 fn searchable(table: &TableInfo, fields: &Fields<'_>, relations: &[Relation]) -> Vec<String> {
     let single = |holds: ColumnType| {
         !matches!(holds, ColumnType::Json | ColumnType::Composite | ColumnType::Bool | ColumnType::Bytes)
@@ -175,8 +177,8 @@ fn schema(fields: &Fields<'_>, relations: &[Relation]) -> Value {
     for (field, column) in fields.all.iter().filter(|(field, _)| field != "id") {
         let is_reference = relations.iter().any(|relation| relation.field == *field);
         properties.insert(field.clone(), property(column, is_reference));
-        // A new record need not contain the key column, because the key can be sent as `id`. Columns with a default and
-        // computed columns are not required either.
+        // The key column is not required in a new record, because the key can be sent as `id`. Columns with a default
+        // and computed columns are not required either.
         if !column.nullable && !column.has_default && !column.computed && column.name != fields.key.name {
             required.push(field.clone());
         }
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_with_a_dot_in_the_name_or_without_a_key_of_one_column_are_skipped() {
+    fn table_with_a_dot_in_its_name_or_without_a_usable_key_column_is_skipped() {
         let odd = [
             table("pairs", &[("a", ColumnType::Integer), ("b", ColumnType::Integer)], &["a", "b"]),
             table("heap", &[("a", ColumnType::Integer)], &[]),
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn number_is_appended_to_type_and_field_names_that_collide() {
+    fn number_is_appended_to_a_type_or_field_name_that_is_already_taken() {
         let columns = [
             ("Größe", ColumnType::Text),
             ("Gr--e", ColumnType::Text),

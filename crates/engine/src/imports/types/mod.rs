@@ -14,7 +14,7 @@ use toolwright_catalog::CompiledType;
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::{Batch, Registry, RegistryError};
 
-/// The maximum number of types of one import. For each type, tools are generated too.
+/// The maximum number of types in one import. Tools are generated for each type.
 const MAX_TYPES: usize = 1000;
 /// The maximum number of tables that an import reads.
 const MAX_TABLES: u32 = 10_000;
@@ -30,7 +30,7 @@ pub struct DatabaseImport {
     pub schema: String,
     /// Name patterns of the tables to import. An empty list imports all tables.
     pub tables: Vec<String>,
-    /// Whether previously imported types are replaced.
+    /// Whether types of an earlier import are replaced.
     pub update: bool,
     /// Whether the types are written. If false, the import only reports what it would do.
     pub apply: bool,
@@ -43,7 +43,7 @@ pub struct SchemaImport {
     pub document: DocumentSource,
     /// Name patterns of the schemas to import. An empty list imports all schemas.
     pub schemas: Vec<String>,
-    /// Whether previously imported types are replaced.
+    /// Whether types of an earlier import are replaced.
     pub update: bool,
     /// Whether the types are written. If false, the import only reports what it would do.
     pub apply: bool,
@@ -52,15 +52,15 @@ pub struct SchemaImport {
 /// The result of an import of entity types.
 #[derive(Debug, Default)]
 pub struct TypeImportReport {
-    /// New types.
+    /// The types that were added.
     pub imported: Vec<RefName>,
-    /// Replaced types.
+    /// The types that were replaced.
     pub updated: Vec<RefName>,
-    /// Existing types that are equal to the imported types.
+    /// The existing types that are equal to the imported types.
     pub unchanged: Vec<RefName>,
-    /// Tables or schemas that were not imported, with the reason.
+    /// The tables or schemas that were not imported, with the reason.
     pub skipped: Vec<SkippedType>,
-    /// Warnings for the user who imports.
+    /// Warnings for the user who started the import.
     pub warnings: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ struct TypeProposal {
     skipped: Vec<SkippedType>,
 }
 
-/// A type and the name of the table or schema that it was generated from.
+/// A type, and the name of the table or schema from which it was generated.
 #[derive(Debug)]
 struct ProposedType {
     source_name: String,
@@ -97,8 +97,8 @@ struct WriteOptions {
 impl Imports {
     /// Imports the tables of a database as entity types. Their records stay in that database.
     pub async fn database(&self, session: &Session, import: DatabaseImport) -> Result<TypeImportReport, ImportError> {
-        // The report shows the tables of the database. So the session needs the permission to write the secret with the
-        // database's URL.
+        // The report names the tables of the database. So the session needs the permission to write the secret that
+        // contains the URL of the database.
         self.registry.may_use_secret(session, &import.secret)?;
         let _permit = self.acquire_permit().await?;
         let database = self.tables.database(&session.realm, &import.secret).await?;
@@ -175,8 +175,8 @@ impl Imports {
     }
 }
 
-/// Decides what to do with an imported type. An existing type is replaced if `update` is set and the type was imported
-/// from the same source.
+/// Decides what an import does with a type. An existing type is replaced if `update` is set, and the existing type was
+/// imported from the same kind of source and has its records in the same place.
 fn resolve_conflict(
     current: Option<&Document<TypeDefinition>>,
     proposed: &TypeDefinition,

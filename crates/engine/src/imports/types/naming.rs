@@ -1,11 +1,11 @@
-//! Derives names of types, fields and relations from names of tables, schemas and columns.
+//! Derives the names of types, fields and relations from the names of tables, schemas and columns.
 
 use std::collections::HashSet;
 
 use toolwright_types::RefName;
 
-/// The maximum number of characters of a type name. It is low, because the names of the type's tools contain the type
-/// name.
+/// The maximum number of characters of a type name. It is low, because the names of the tools of a type contain the
+/// type name.
 const MAX_TYPE_NAME_CHARS: usize = 48;
 
 /// Assigns unique names.
@@ -41,7 +41,7 @@ pub(super) fn type_name(plural: &str) -> String {
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         name.insert_str(0, "Table");
     }
-    // Some words cannot be type names, because API routes use them.
+    // Some words cannot be type names, because API routes use them. These words get a suffix.
     if name.parse::<RefName>().is_ok() { name } else { format!("{name}Record") }
 }
 

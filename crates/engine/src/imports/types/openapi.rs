@@ -47,8 +47,8 @@ fn definition(name: &str, object: ObjectSchema) -> Result<TypeDefinition, String
     Ok(definition)
 }
 
-/// Removes fields from the schema of a record if the server sets them, also inside `allOf`. Nested objects keep fields
-/// with these names.
+/// Removes the fields that the server sets from the schema of a record, also inside `allOf`. Fields of nested objects
+/// with these names are kept.
 fn remove_managed_fields(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         MANAGED.iter().for_each(|name| drop(properties.shift_remove(*name)));

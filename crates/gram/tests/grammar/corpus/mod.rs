@@ -1,4 +1,4 @@
-//! A corpus of valid and invalid texts.
+//! A corpus of valid and invalid gram texts.
 
 mod accepted;
 mod rejected;

@@ -163,7 +163,7 @@ impl Bundle {
 }
 
 impl RunOutcome {
-    /// The outcome of a run at its current state.
+    /// Returns the outcome of a run in its current state.
     pub fn from_run(run: &AgentRun) -> Self {
         let value = |value: Result<Value, serde_json::Error>| value.unwrap_or_default();
         Self {

@@ -13,10 +13,10 @@ use super::super::{EntryBody, RunStart, STARTED_KIND};
 use super::{Bundle, InvalidBundle, RunOutcome, StoredEntry, read_entry};
 use crate::agent::{AgentRun, Effect, Event};
 
-/// A difference between a replay and the recording.
+/// A difference between a replay and the recorded reactions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Divergence {
-    /// The entry that produced the difference; 0 for the outcome.
+    /// The number of the entry at which the replay differs; 0 if the outcome differs.
     pub entry: u64,
     /// The kind of the entry.
     pub kind: String,
@@ -39,8 +39,8 @@ impl fmt::Display for Divergence {
 }
 
 impl Bundle {
-    /// Replays the journal with the machine of this release. The replay needs no clock and no network, because all
-    /// times and answers come from the entries.
+    /// Replays the journal with the machine of this release, and returns the first difference. The replay needs no
+    /// clock and no network, because all times and answers come from the entries.
     pub fn replay(&self) -> Result<Option<Divergence>, InvalidBundle> {
         let mut replayer = Replayer::new(self.run, &self.parts);
         for entry in &self.entries {

@@ -9,7 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::namespaces::SCRATCH_BYTES;
 use crate::{Language, WorkerConfig};
 
-/// The memory that the process itself needs in addition to the code: stacks, libraries, frame buffers.
+/// The memory that a worker process needs in addition to the memory of the job: stacks, libraries, frame buffers.
 const HEADROOM: u64 = 64 << 20;
 
 const MAX_OPEN_FILES: u64 = 64;

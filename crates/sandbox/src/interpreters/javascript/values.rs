@@ -82,7 +82,8 @@ impl From<rquickjs::Error> for ToJsonError {
     }
 }
 
-/// Converts values to JSON. Getters, `toJSON` and other methods that the conversion calls run as part of the code.
+/// Converts values to JSON. The conversion calls getters, `toJSON` and other methods of the values. These run as part
+/// of the code.
 pub(super) struct JsonConverter<'js> {
     /// The original `Object.prototype.toString`, which returns the type of an object even if the code replaces the
     /// method later.

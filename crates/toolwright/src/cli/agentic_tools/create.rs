@@ -123,7 +123,7 @@ async fn create_from_files(cx: &Context, files: &[PathBuf]) -> Result<Exit, Fail
     Ok(exit)
 }
 
-/// The result of a created tool, for `--json`.
+/// Returns the item for a created tool in the output of `--json`.
 fn result(tool: &Value) -> Value {
     let warnings = warnings(tool);
     let name = text(tool, "slug");

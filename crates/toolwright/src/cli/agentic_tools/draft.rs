@@ -34,7 +34,7 @@ impl From<String> for DraftTool {
 }
 
 impl Draft {
-    /// The options whose required answers are missing.
+    /// Returns the options that would give the required answers that are still missing.
     pub(super) fn missing(&self) -> Vec<&'static str> {
         let answers =
             [("--name", !self.name.is_empty()), ("--mode", self.mode.is_some()), ("--tool", !self.tools.is_empty())];
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_are_a_sequence_with_purposes_or_a_selection_depending_on_the_mode() {
+    fn draft_tools_become_a_sequence_or_a_selection_depending_on_the_mode() {
         let purpose = Some("Find the deals".to_owned());
         let tools = vec![DraftTool { reference: "crm/find".into(), purpose }, DraftTool::from("crm/save".to_owned())];
         let mut draft = Draft { name: "Deals".into(), mode: parse_mode("d"), tools, ..Draft::default() };
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn model_may_have_a_provider_and_only_changed_limits_are_sent() {
+    fn draft_model_may_name_a_provider_and_only_changed_limits_are_sent() {
         let mut draft = Draft { model: Some("anthropic/claude-sonnet-4".into()), ..Draft::default() };
         draft.limits.insert("maxSteps".into(), json!(3));
         assert_eq!(draft.body()["embeddedLLMConfig"], json!({ "provider": "anthropic", "model": "claude-sonnet-4" }));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_required_answers_are_named_by_their_options() {
+    fn missing_answers_are_reported_as_the_options_that_give_them() {
         assert_eq!(Draft::default().missing(), ["--name", "--mode", "--tool"]);
         let draft = Draft { name: "a".into(), mode: parse_mode("a"), ..Draft::default() };
         assert_eq!(draft.missing(), ["--tool"]);

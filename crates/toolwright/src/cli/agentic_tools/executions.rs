@@ -56,7 +56,7 @@ pub(super) async fn list(cx: &Context, args: HistoryArgs) -> Result<Exit, Failur
 
 fn table(executions: &[ExecutionSummaryView]) -> Table {
     let header = ["EXECUTION", "STATUS", "STARTED", "TASK", "COST", "TOKENS", "DURATION", "REASON"];
-    // The status and the time are short, so they are not shortened either.
+    // The status and the time are short, so they are never truncated, like the id.
     let mut table = Table::new(header).with_ids(3);
     for execution in executions {
         table.row([
@@ -73,7 +73,7 @@ fn table(executions: &[ExecutionSummaryView]) -> Table {
     table
 }
 
-/// The status of an execution. If it waits, the status says for what.
+/// Returns the status of an execution. If the execution waits, the status says what it waits for.
 fn status(execution: &ExecutionSummaryView) -> String {
     match (execution.status, execution.run_status) {
         (ExecutionStatus::Running, RunStatus::AwaitingApproval) => "awaiting_approval".to_owned(),
@@ -240,7 +240,7 @@ fn tool_call_lines(out: &Output, call: &ToolCallView, verbose: bool) -> Vec<Stri
     lines
 }
 
-/// Formats a value: on one line that fits into the terminal, or complete.
+/// Formats a value. Unless `complete` is set, the value is shortened to one line of the terminal.
 fn value_lines(out: &Output, label: &str, value: &Value, complete: bool) -> Vec<String> {
     if complete && (value.is_object() || value.is_array()) {
         let lines = json_lines(value).into_iter().map(|line| format!("    {line}"));
@@ -249,7 +249,8 @@ fn value_lines(out: &Output, label: &str, value: &Value, complete: bool) -> Vec<
     vec![labeled(out, label, &format_input(value), complete)]
 }
 
-/// Formats a text with a label on one line. Unless it is complete, the line fits into the terminal.
+/// Formats a text with a label on one line. Unless `complete` is set, the line is shortened to the width of the
+/// terminal.
 fn labeled(out: &Output, label: &str, value: &str, complete: bool) -> String {
     let value = sanitize_line(value);
     let used = label.len() + 6;
@@ -267,7 +268,7 @@ fn text_lines(out: &Output, label: &str, value: &str) -> Vec<String> {
     std::iter::once(out.out.dim(format!("    {label}"))).chain(lines).collect()
 }
 
-/// The cost of an execution, by the purpose of the model calls and by tool.
+/// Tabulates the cost of an execution: of model calls by purpose, and of tool calls by tool.
 fn cost_table(execution: &ExecutionView) -> Table {
     let costs = &execution.cost_breakdown;
     let mut rows: Vec<(String, usize, u64, f64)> = Vec::new();

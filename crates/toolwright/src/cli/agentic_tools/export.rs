@@ -22,7 +22,7 @@ pub(crate) struct ExportArgs {
 
 /// Prints an agentic tool in a format.
 pub(super) async fn run(cx: &Context, args: &ExportArgs) -> Result<Exit, Failure> {
-    // The route of the export finds all tools, so an agentic tool is required first.
+    // The export route accepts every tool. This request fails if the tool is not agentic.
     cx.client.get(&path(AGENTIC_TOOLS, without_version(&args.reference)), &[]).await?;
     let response = cx.client.get(&format!("{}/export/{}", path(TOOLS, &args.reference), args.format), &[]).await?;
     if cx.output.json {

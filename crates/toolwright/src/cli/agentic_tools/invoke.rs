@@ -87,7 +87,8 @@ pub(super) async fn rerun(cx: &Context, args: &RerunArgs) -> Result<Exit, Failur
     show(cx, &response, args.detail.verbose).await
 }
 
-/// Adds the name of the tool to an error, for suggestions. The path of the request does not contain the name.
+/// Adds the name of the agentic tool to an error, so that similar names can be suggested. The path of the request does
+/// not contain the name.
 fn with_requested_tool(mut failure: Failure, tool: &str) -> Failure {
     if let Failure::Refused(refusal) = &mut failure {
         refusal.requested = Some((AGENTIC_TOOLS, without_version(tool).to_owned()));
@@ -116,7 +117,8 @@ async fn show(cx: &Context, response: &ApiResponse, verbose: bool) -> Result<Exi
 async fn decide(cx: &Context, waiting: &InvocationView, approvals: ApprovalMode<'_>) -> Result<Outcome, Failure> {
     let address = execution_path(&waiting.meta.agentic_tool, &waiting.meta.execution_id);
     let execution: ExecutionView = cx.client.get(&address, &[]).await?.read()?;
-    // A direct call is the parent of the execution. It ends after the execution and has the complete result.
+    // If a direct call started the execution, the direct call is its parent run. The parent ends later and has the
+    // complete result.
     let run = execution.summary.parent_run_id.as_ref().unwrap_or(&execution.summary.id);
     let feed = follow::watch_run(&cx.client, run).await?;
     let followed = follow::follow(cx, feed, &FollowOptions { approvals, role: FollowRole::Owner }).await?;

@@ -35,7 +35,7 @@ pub(super) async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
 }
 
 fn table(tools: &[Value]) -> Table {
-    // The mode and the status are short, so they are not shortened either.
+    // The mode and the status are short, so they are never truncated, like the name.
     let mut table = Table::new(["NAME", "MODE", "STATUS", "TOOLS", "DESCRIPTION"]).with_ids(3);
     for tool in tools {
         table.row([

@@ -1,4 +1,5 @@
-//! The outcome of an invocation: the result or the error, the warnings, and a summary of calls, tokens, cost and duration.
+//! The outcome of an invocation: the result or the error, the warnings, and a summary of calls, tokens, cost and
+//! duration.
 
 use serde_json::Value;
 use toolwright_api::wire::{ExecutionStatus, ExecutionView, InvocationView, RunView, TraceStep};
@@ -17,7 +18,7 @@ pub(super) struct Outcome {
     tool: String,
     execution: String,
     result: Option<Result<Value, Option<ToolError>>>,
-    /// The status of the run, unless it completed or no run was started.
+    /// The status of the run. `None` if the run completed or no run was started.
     status: Option<RunStatus>,
     warnings: Vec<String>,
     steps: Vec<TraceStep>,
@@ -46,8 +47,8 @@ impl From<InvocationView> for Outcome {
 }
 
 impl Outcome {
-    /// The outcome of an execution. `caller` is the run that called the tool, if any. Its envelope has the result without
-    /// masks for personal data.
+    /// Returns the outcome of an execution. `caller` is the parent run, or the run of the execution if it has no
+    /// parent. The envelope in the parent run has the result without masks for personal data.
     pub(super) fn of_execution(execution: ExecutionView, caller: &RunView) -> Self {
         let steps = trace::steps(&execution);
         let ExecutionView { summary, result, error, warnings, .. } = execution;
@@ -83,7 +84,8 @@ impl Outcome {
         }
     }
 
-    /// Prints the result or the error, then a summary of calls, tokens, cost and duration. With `verbose`, first prints the calls.
+    /// Prints the result or the error, then a summary of calls, tokens, cost and duration. With `verbose`, first prints
+    /// the calls.
     pub(super) fn show(&self, cx: &Context, verbose: bool) -> Result<Exit, Failure> {
         let out = &cx.output;
         for warning in &self.warnings {

@@ -102,14 +102,14 @@ fn flag(tool: &Value, field: &str) -> bool {
     tool.get(field) == Some(&Value::Bool(true))
 }
 
-/// The entries of the allocation of an agentic tool: the sequence, or the selection.
+/// Returns the entries of the sequence or of the selection in the tool allocation.
 pub(super) fn allocated_tools(tool: &Value) -> Vec<&Value> {
     let lists = ["sequence", "availableTools"];
     let lists = lists.iter().filter_map(|list| tool.get("toolAllocation")?.get(list)?.as_array());
     lists.flatten().collect()
 }
 
-/// The name or the id of the tool in an entry of the allocation.
+/// Returns the name of the tool in an entry, or its id if the entry has no name.
 fn tool_reference(entry: &Value) -> String {
     let name = text(entry, "actionSlug");
     if name.is_empty() { text(entry, "actionId") } else { name }

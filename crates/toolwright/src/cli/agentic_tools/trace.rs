@@ -59,14 +59,14 @@ pub(super) fn usage_summary(steps: &[TraceStep], tokens: u64, cost: f64, millis:
     counts.chain([amounts(Some(tokens), cost, millis)]).collect::<Vec<_>>().join(" · ")
 }
 
-/// Formats tokens, cost and duration. An unknown price is left out.
+/// Formats tokens, cost and duration. A cost of 0 is omitted, because the price may be unknown.
 pub(super) fn amounts(tokens: Option<u64>, cost: f64, millis: u64) -> String {
     let tokens = tokens.map(|tokens| pluralize(tokens, "token"));
     let cost = (cost > 0.0).then(|| format_usd(cost));
     tokens.into_iter().chain(cost).chain([format_duration(millis)]).collect::<Vec<_>>().join(" · ")
 }
 
-/// Formats the tokens of a model call, with input and output.
+/// Formats the tokens of a model call: the total, the input and the output.
 pub(super) fn tokens(input: u64, output: u64) -> String {
     let (sent, received) = (group_thousands(input), group_thousands(output));
     format!("{} ({sent} in, {received} out)", pluralize(input + output, "token"))

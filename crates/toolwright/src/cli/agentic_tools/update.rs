@@ -80,7 +80,7 @@ fn show(cx: &Context, response: &ApiResponse, change: &str) -> Result<Exit, Fail
     Ok(Exit::Ok)
 }
 
-/// Prints that an agentic tool was saved, and its warnings.
+/// Prints that an agentic tool was saved, and the warnings of the tool.
 pub(super) fn show_saved(cx: &Context, tool: &Value, change: &str) -> Result<(), Failure> {
     let (name, status, revision) = (text(tool, "slug"), text(tool, "status"), text(tool, "revision"));
     let state = cx.output.out.dim(format!("{status}, revision {revision}"));

@@ -19,7 +19,7 @@ use super::draft::{Draft, DraftTool, parse_mode};
 use super::prompts::show_text;
 use super::update::SetArgs;
 
-/// The limits that are asked for, with the defaults of the server.
+/// The limits that the wizard asks for: the field, the question and the server's default.
 const LIMITS: [(&str, &str, &str); 3] = [
     ("maxSteps", "maximum number of steps", "10"),
     ("maxDurationSeconds", "maximum time in seconds", "300"),
@@ -27,7 +27,7 @@ const LIMITS: [(&str, &str, &str); 3] = [
 ];
 const SAVE_KEYS: &str = "adeq";
 
-/// Asks for the fields that are not known, and creates the tool.
+/// Asks for the fields that the options do not set, and creates the tool.
 pub(super) async fn run(cx: &Context, draft: Draft, set: &SetArgs, status: Option<&str>) -> Result<Exit, Failure> {
     let wizard = Wizard { cx, prompter: Prompter::new(&[], None)? };
     let created = wizard.create(draft, set, status).await;

@@ -9,7 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::fields::{self, revision, text};
 use crate::cli::output::{sanitize, wrap};
 
-/// Arguments of `agents show`.
+/// Arguments of `agents get`.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     /// refName or ID of the agent

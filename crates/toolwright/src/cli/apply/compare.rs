@@ -61,7 +61,7 @@ fn normalized_type(body: &Value) -> Option<TypeDefinition> {
     Some(definition)
 }
 
-/// Parses the fields of a definition that its author writes.
+/// Parses only those fields of a definition that its author writes.
 fn parse_authored<T: DeserializeOwned>(body: &Value) -> Option<T> {
     serde_json::from_value(authored_fields(body)?).ok()
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn provider_with_defaults_filled_in_is_unchanged() {
+    fn provider_that_differs_only_in_defaults_counts_as_unchanged() {
         let view = json!({ "id": "p", "refName": "p", "providerType": "REST", "baseUrl": "http://h", "auth": { "authType": "none" },
             "enabled": true, "autoDiscoverTools": false });
         assert!(parse_authored::<ToolProviderConfig>(&view).is_some(), "the view must parse");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn agent_or_type_or_fragment_with_defaults_filled_in_is_unchanged() {
+    fn agent_type_or_fragment_that_differs_only_in_defaults_counts_as_unchanged() {
         let view = json!({ "id": "agt_1", "source": "manual", "revision": 1, "refName": "a", "systemPrompt": "help",
             "llmConfig": {}, "responseFormat": "text", "requiresApproval": false, "enabled": true });
         assert!(ResourceKind::Agent.is_unchanged(&json!({ "refName": "a", "systemPrompt": "help" }), &view));

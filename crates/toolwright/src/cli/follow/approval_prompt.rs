@@ -9,20 +9,20 @@ use crate::cli::output::Output;
 use crate::cli::prompt::{KeyInput, LineInput, Prompter};
 
 const DECISION_KEYS: &str = "ynes";
-/// Erases the prompt after it was answered.
+/// The escape sequence that erases the prompt after the user has answered.
 const ERASE_LINE_ABOVE: &str = "\u{1b}[1A\u{1b}[2K";
 
 /// A decision on an approval.
 #[derive(Debug, PartialEq)]
 pub(super) enum ApprovalDecision {
-    /// Make the call.
+    /// The call is made.
     Approve,
-    /// Do not make the call.
+    /// The call is not made.
     Deny {
         /// The reason, shown to the model.
         reason: Option<String>,
     },
-    /// Make the call with another input.
+    /// The call is made with another input.
     Edit {
         /// The new input.
         input: Value,

@@ -133,7 +133,7 @@ impl ReconnectingStream {
                 self.state = StreamState::Connected(sse_events(response));
                 Some(Ok(FeedItem::Reconnected))
             }
-            // A starting server, or a proxy in front of it, may fail for a while.
+            // A starting server, or a proxy in front of it, may fail for a while, so try again.
             Err(Failure::Unreachable { .. }) => None,
             Err(Failure::Refused(refusal)) if refusal.problem.status >= 500 => None,
             Err(other) => Some(Err(self.fail(other))),

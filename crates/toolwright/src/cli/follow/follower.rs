@@ -24,9 +24,9 @@ use crate::cli::output::sanitize_line;
 
 /// The frame interval of the spinner.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(80);
-/// How long to wait for further events after a request for an approval or a client action, before the state of the run
-/// is fetched. The server replays the events of a watched run from the beginning, so the decision may be one of the next
-/// events.
+/// The delay between a request for an approval or a client action and the fetch of the run's state. Each further event
+/// restarts the delay. The server replays the events of a watched run from the beginning, so one of the next events may
+/// already be the decision.
 const SETTLE_DELAY: Duration = Duration::from_millis(150);
 
 /// Follows a run until it ends. If the caller started the run, following also stops when the run waits for an approval
@@ -65,9 +65,10 @@ struct Follower<'a> {
     run: String,
     /// Whether the user pressed Ctrl-C. The run is cancelled as soon as its id is known.
     cancel_requested: bool,
-    /// Calls that were decided, with their runs. The server may still list their approvals as pending for a moment.
+    /// The ids of the run and the call of each decision that was sent. The server may still list their approvals as
+    /// pending for a moment.
     decided_calls: HashSet<(String, String)>,
-    /// Calls whose decision was left to others, with their runs.
+    /// The ids of the run and the call of each approval that the user left to others.
     skipped_calls: HashSet<(String, String)>,
     /// Whether the run requested an approval or a client action.
     needs_outside_action: bool,
@@ -156,7 +157,7 @@ impl<'a> Follower<'a> {
             event.kind,
             StreamEventKind::ClientAction | StreamEventKind::ApprovalRequired | StreamEventKind::ChildWaiting
         );
-        // Each event restarts the delay.
+        // Each further event restarts the delay.
         self.check_at = self.needs_outside_action.then(|| Instant::now() + SETTLE_DELAY);
         if self.cancel_requested && self.cancel_response.is_terminated() {
             self.cancel_run();
@@ -199,7 +200,7 @@ impl<'a> Follower<'a> {
                 continue;
             }
             if approval.run_id != self.run {
-                // The stream of this run has no event with the approval of a child run.
+                // The event stream of the parent run does not contain the approval requests of its child runs.
                 self.screen.write(&self.timeline.request_approval(approval))?;
             }
             match self.decide(approval).await? {
@@ -230,8 +231,8 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Whether the run waits for an action of a client, or for a decision that the user left to others. A run whose
-    /// child run continues after a decision still counts as waiting, but it needs no action.
+    /// Whether the run waits for a client, or for a decision that the user left to others. Not if a child run continues
+    /// after a decision: the parent run then has a waiting status, but nobody needs to act.
     fn waits_for_others(&self, state: &AgentResponseView) -> bool {
         let skipped =
             |approval: &ApprovalView| self.skipped_calls.contains(&(approval.run_id.clone(), approval.call_id.clone()));
@@ -291,7 +292,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Ignores the conflict of a run that has already ended.
+/// Returns the error of a cancel request. A conflict is not an error here: the run has already ended.
 fn check_cancelled(response: Result<ApiResponse, Failure>) -> Result<(), Failure> {
     match response {
         Err(Failure::Refused(refusal)) if refusal.problem.status == 409 => Ok(()),

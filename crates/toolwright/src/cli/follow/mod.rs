@@ -43,11 +43,11 @@ pub(super) enum FollowRole {
 
 /// How approvals are decided.
 pub(super) enum ApprovalMode<'a> {
-    /// Ask at the terminal.
+    /// The user is asked at the terminal.
     Prompt(&'a Prompter),
-    /// Approve every call.
+    /// Every call is approved.
     ApproveAll,
-    /// Leave the decision to others.
+    /// The decision is left to others.
     Skip,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct FollowResult {
 }
 
 impl FollowResult {
-    /// Prints the summary, or the whole report with `--json`.
+    /// Prints the summary of the run, or the run as JSON with `--json`.
     pub(super) fn show(self, cx: &Context) -> Result<Exit, Failure> {
         if cx.output.json {
             cx.output.document(self.text.trim_end())?;

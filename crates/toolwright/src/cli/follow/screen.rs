@@ -8,7 +8,7 @@ use crate::cli::output::Output;
 use crate::cli::table::truncate;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// Returns to the first column and erases the line.
+/// The escape sequence that returns to the first column and erases the line.
 const ERASE: &str = "\r\u{1b}[2K";
 
 /// The terminal that shows a timeline and a status line.

@@ -47,7 +47,7 @@ pub(crate) fn is_waiting(state: &AgentResponseView) -> bool {
     matches!(state.response.status, RunStatus::AwaitingApproval | RunStatus::AwaitingClient)
 }
 
-/// Returns the ended calls of a run in order.
+/// Returns those calls of a run that have ended.
 pub(crate) fn ended_calls(state: &AgentResponseView) -> impl Iterator<Item = &ToolInvocation> {
     state.response.tool_calls.iter().map(|entry| &entry.invocation).filter(|call| call.status.is_some())
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_thousands_separators_and_small_amounts_have_more_decimals() {
+    fn counts_have_thousands_separators_and_small_costs_have_more_decimals() {
         assert_eq!(
             [group_thousands(0), group_thousands(999), group_thousands(1_000), group_thousands(1_234_567)],
             ["0", "999", "1,000", "1,234,567"]

@@ -61,7 +61,7 @@ fn query_files(query: &Query, files: &[PathBuf]) -> Result<MatchesView, Failure>
     Ok(MatchesView { matches: bound.map(Iterator::collect).collect(), truncated: false })
 }
 
-/// Returns the identity of a pattern, or its text if it has none.
+/// Returns the identity of a pattern, or the pattern's text if it has no identity.
 fn pattern_label(pattern: &Pattern) -> String {
     sanitize_line(&if pattern.identity().is_empty() { print_line(pattern) } else { pattern.identity().to_owned() })
 }

@@ -1,5 +1,5 @@
 //! `toolwright mcp login`: logs in to an MCP server with OAuth in a browser, which is redirected to a loopback address
-//! (RFC 8252). The grant is stored on the server as a secret and nowhere else.
+//! (RFC 8252). The grant is stored as a secret on the Toolwright server and nowhere else.
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
@@ -117,7 +117,7 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
         let (redirected_to, browser) = callback.ok().flatten().ok_or_else(timed_out)?;
         let stored = async {
             // Fetches the provider again, because it may have changed during the login. The response also contains the
-            // server's time, which determines when the token expires.
+            // time of the Toolwright server, which determines when the token expires.
             let (current, now) = fetch_provider(cx, &args.provider).await?;
             if current.login_target(&args.provider)? != (server, secret) {
                 return Err(Failure::Usage(format!(
@@ -145,7 +145,7 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// Fetches a provider, and the server's time.
+/// Fetches a provider. Also returns the time of the Toolwright server.
 async fn fetch_provider(cx: &Context, name: &str) -> Result<(Provider, Timestamp), Failure> {
     let response = cx.client.get(&path(PROVIDERS, name), &[]).await?;
     let now = response.header("date").and_then(parse_http_date).unwrap_or_else(|| SystemClock.now());
@@ -153,7 +153,7 @@ async fn fetch_provider(cx: &Context, name: &str) -> Result<(Provider, Timestamp
 }
 
 impl Provider {
-    /// Returns the server's URL and the name of the secret.
+    /// Returns the URL of the MCP server, and the name of the secret that stores the login.
     fn login_target(&self, name: &str) -> Result<(&str, &str), Failure> {
         let (Some(server), Some(secret), true, ProviderType::Mcp) =
             (&self.base_url, &self.auth.secret_ref, self.auth.is_login(), self.provider_type)
@@ -167,8 +167,8 @@ impl Provider {
     }
 }
 
-/// Fails early if the caller may not store the secret. To test this, it sends an empty value: the server checks the
-/// permission first and then rejects the value as invalid, so nothing is stored.
+/// Fails early if the caller may not store the secret. To test this, the command sends an empty value. The Toolwright
+/// server checks the permission first and then rejects the value as invalid, so nothing is stored.
 async fn check_permission(cx: &Context, name: &str, scope: SecretScopeArg) -> Result<(), Failure> {
     let nothing = json!({ "name": name, "scope": scope.as_str(), "value": "" });
     match cx.client.post(SECRETS, &nothing).await {
@@ -189,7 +189,7 @@ fn in_one_line(error: &OAuthLoginError) -> String {
     causes.collect::<Vec<_>>().join(": ")
 }
 
-/// Waits for the redirect of this login. Returns its URL and the channel for the result.
+/// Waits for the redirect of this login. Returns the redirected URL and the channel for the result.
 async fn wait_for_callback(
     mut callback_receiver: mpsc::Receiver<Callback>,
     origin: &str,

@@ -45,7 +45,8 @@ pub(super) struct ProbeArgs {
     /// URL of the MCP server
     #[arg(value_name = "SERVER")]
     server: String,
-    /// Log in with OAuth if the server requires it; `auto` follows the authorization server without a browser
+    /// Log in with OAuth if the server requires it; `auto` follows the redirects of the authorization server without a
+    /// browser
     #[arg(long, value_enum, value_name = "MODE")]
     authorize: Option<AuthorizeMode>,
     /// Bearer token
@@ -83,7 +84,7 @@ pub(super) struct ProbeArgs {
 /// How to log in with OAuth.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum AuthorizeMode {
-    /// Follow the authorization server without a browser.
+    /// Follow the redirects of the authorization server without a browser.
     Auto,
 }
 

@@ -13,7 +13,8 @@ use crate::cli::output::{Paint, sanitize, sanitize_line};
 /// The page size of requests.
 const PAGE: u32 = 100;
 
-/// Prints the entries of a run that are of interest to people. Each page is printed before the next one is requested.
+/// Prints the entries of a run, except those that only record progress. Each page is printed before the next one is
+/// requested.
 pub(super) async fn print(cx: &Context, run: &str) -> Result<(), Failure> {
     let mut pages = JournalPages::new(run, 1, None);
     let mut forkable = Vec::new();
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consecutive_numbers_are_formatted_as_one_range() {
+    fn consecutive_entry_numbers_are_formatted_as_a_range() {
         assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3, 7, 9-10");
         assert_eq!(ranges(&[]), "");
     }

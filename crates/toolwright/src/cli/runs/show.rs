@@ -13,7 +13,7 @@ use crate::cli::follow;
 use crate::cli::output::{sanitize, sanitize_line};
 use crate::cli::time::format_minute;
 
-/// Arguments of `runs show`.
+/// Arguments of `runs get`.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]

@@ -58,7 +58,7 @@ fn headline(envelope: &ToolEnvelope) -> String {
 pub(crate) fn error_lines(error: &ToolError, http_status: Option<u16>) -> Vec<String> {
     let detail = |name: &str| error.details.as_ref().and_then(|details| details.get(name));
     let fields = detail("errors").and_then(|errors| serde_json::from_value::<Vec<FieldError>>(errors.clone()).ok());
-    // The message already contains the first field error, so that error is left out.
+    // A field error that the message already contains is left out.
     let is_new = |field: &&FieldError| !(error.message.contains(&field.message) && error.message.contains(&field.path));
     let mut lines: Vec<String> = fields.unwrap_or_default().iter().filter(is_new).map(field_error_line).collect();
     lines.extend(detail("reason").and_then(Value::as_str).map(|reason| format!("reason: {reason}")));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn headline_of_a_call_shows_its_outcome() {
+    fn headline_of_an_envelope_shows_success_caching_or_the_error() {
         assert_eq!(headline(&envelope(json!({}))), "✓ hubspot/search-deals@1.0.0  23 ms  attempt 1");
         assert_eq!(
             headline(&envelope(json!({ "cached": true }))),

@@ -26,7 +26,7 @@ pub(crate) enum ToolsCommand {
     Get(get::GetArgs),
     /// Create or update tools and other definitions from files
     Apply(apply::ApplyArgs),
-    /// Import tools from an OpenAPI document or a gRPC server
+    /// Import tools from an OpenAPI document, a gRPC server or an MCP server
     #[command(subcommand)]
     Import(import::ImportCommand),
     /// Print the definition of a tool

@@ -34,7 +34,7 @@ pub(crate) enum TrialsCommand {
     /// Show the current results of a trial
     #[command(visible_alias = "show")]
     Get(ShowArgs),
-    /// Compare an agent's live runs with and without the library of its split, and shadow runs
+    /// Compare an agent's live runs with and without the library of its A/B split, and shadow runs with their originals
     Report(ReportArgs),
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ListArgs {
     status: Option<String>,
 }
 
-/// Arguments of `trials show`.
+/// Arguments of `trials get`.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     /// Trial ID, such as trial_01J…

@@ -90,7 +90,7 @@ impl Calls {
         Ok(calls)
     }
 
-    /// Checks all examples. The first failure is the outcome.
+    /// Applies `check` to each example. The outcome is the first failure, or else `passed`.
     fn each(&self, passed: &str, check: impl Fn(&ExampleCall) -> Result<(), String>) -> Outcome {
         if let Some(reason) = &self.skipped {
             return Outcome::Skipped(reason.clone());
@@ -120,7 +120,7 @@ impl Calls {
         })
     }
 
-    /// Checks that an invalid input is a validation error.
+    /// Checks that a call with an invalid input fails with a validation error.
     pub(super) fn invalid_input(&self) -> Outcome {
         match &self.invalid {
             InvalidCall::Validated(validation) if !validation.valid => Outcome::passed("is not valid"),
@@ -159,7 +159,7 @@ impl Calls {
         })
     }
 
-    /// Checks that the result names its run, its call and its correlation id.
+    /// Checks that each result has a run id and a call id, and that the response and the run have the correlation id.
     pub(super) fn ids(&self) -> Outcome {
         self.each("run id, call id and correlation id", |example| {
             let result = &example.result;
@@ -203,7 +203,8 @@ impl Calls {
         Outcome::passed("code, message and reason")
     }
 
-    /// Checks that the run of the call completed or waits for its client, and that its journal is intact.
+    /// Checks that the run of each call completed, or waits for the client of a client tool, and that the run's journal
+    /// is intact.
     pub(super) fn run(&self) -> Outcome {
         let expected = if self.on_server { RunStatus::Completed } else { RunStatus::AwaitingClient };
         self.each(&format!("{expected}, with an intact journal"), |example| {
@@ -219,7 +220,7 @@ impl Calls {
     }
 }
 
-/// Returns the inputs of the examples, or the given input if there are none.
+/// Returns the inputs of the examples. If the tool has no examples, returns the given input.
 fn inputs(tool: &Value, input: Option<&Value>) -> Vec<Value> {
     let examples = tool.get("examples").and_then(Value::as_array).into_iter().flatten();
     let inputs: Vec<Value> = examples.filter_map(|example| example.get("input")).cloned().collect();

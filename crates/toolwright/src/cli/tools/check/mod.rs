@@ -101,7 +101,7 @@ async fn definition(cx: &Context, exact: &str) -> Result<Outcome, Failure> {
     })
 }
 
-/// Checks that the name and the id lead to the same tool. A built-in tool has no id.
+/// Checks that requests by name and by id return the same tool. A built-in tool has no id.
 async fn stable_name(cx: &Context, tool: &Value) -> Result<Outcome, Failure> {
     let name = text(tool, "refName");
     let Some(id) = tool.get("id").and_then(Value::as_str) else {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_check_fails_if_the_text_is_short_or_equals_the_name() {
+    fn usage_check_fails_if_the_description_of_a_tool_is_short_or_equals_its_name() {
         for (tool, passes) in [
             (json!({ "name": "t", "description": "Reads one order by its id." }), true),
             (json!({ "name": "t", "description": "short", "longDescription": "Reads one order by its id." }), true),
