@@ -66,6 +66,10 @@ pub(super) struct RunJournal {
 /// The minimum number of entries between two checkpoints.
 const CHECKPOINT_INTERVAL: u64 = 50;
 
+/// The part of its journal that a run replays at most after its last checkpoint, as a divisor. A checkpoint grows with
+/// the run, so checkpoints at a fixed interval would make the total cost of a long run quadratic.
+const CHECKPOINT_FRACTION: u64 = 8;
+
 /// The maximum number of characters of the user's message that are stored in the row of a run, for lists and searches.
 const MAX_LABEL_CHARS: usize = 500;
 
@@ -181,9 +185,11 @@ impl RunJournal {
         self.writer.commit(self.handle.id, std::mem::take(&mut self.buffer)).await
     }
 
-    /// Whether at least [`CHECKPOINT_INTERVAL`] entries were written since the last checkpoint.
+    /// Whether enough entries were written since the last checkpoint: [`CHECKPOINT_INTERVAL`], and in a long run an eighth
+    /// of the entries before the checkpoint.
     pub(crate) fn needs_checkpoint(&self) -> bool {
-        self.last.n.saturating_sub(self.checkpointed) >= CHECKPOINT_INTERVAL
+        let interval = CHECKPOINT_INTERVAL.max(self.checkpointed / CHECKPOINT_FRACTION);
+        self.last.n.saturating_sub(self.checkpointed) >= interval
     }
 
     /// Buffers a checkpoint of the machine after the last entry. It is committed with the next commit.

@@ -50,6 +50,7 @@ mod multi_server;
 mod openapi;
 mod providers;
 
+mod read_isolation;
 mod realm_events;
 mod record_permissions;
 mod record_rules;

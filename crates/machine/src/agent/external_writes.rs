@@ -54,10 +54,28 @@ impl AgentRun {
         }
         let others: Vec<&Call> =
             started.into_iter().filter(|call| ended.is_none_or(|ended| ended.call_id != call.call_id)).collect();
-        if !others.is_empty() {
+        if !others.is_empty() && self.may_close_other_calls(event) {
             self.collect_closed(event, &others, &mut writes);
         }
         writes
+    }
+
+    /// Whether the event can close started calls whose envelope it does not contain. The end of a call changes only that
+    /// call, unless the run then exceeds a limit. A long list of writes has such an event for each item, so this check
+    /// avoids most copies of the run.
+    fn may_close_other_calls(&self, event: &Event) -> bool {
+        let mut usage = self.resource_usage;
+        match &event.kind {
+            EventKind::CallEnded { envelope, usage: child_usage, nested_calls, .. } => {
+                usage.usage += *child_usage;
+                usage.tool_calls = usage.tool_calls.saturating_add(*nested_calls);
+                usage.add_cost(envelope.metadata.cost_usd);
+            }
+            EventKind::Intended { .. } | EventKind::ChildSuspended { .. } | EventKind::ChildEnded { .. } => {}
+            _ => return true,
+        }
+        usage.active_us = self.active_us_at(event.at);
+        self.spec.breach_before_call(&usage).is_some()
     }
 
     /// Adds the writes whose calls the event closes without an envelope from the tool. Any event can end the run and so

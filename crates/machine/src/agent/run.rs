@@ -338,13 +338,17 @@ impl AgentRun {
     }
 
     fn advance_clock(&mut self, at: Timestamp) {
-        let now = at.max(self.now);
-        if !self.suspended() {
-            let passed = now.as_micros().saturating_sub(self.now.as_micros());
-            self.resource_usage.active_us =
-                self.resource_usage.active_us.saturating_add(u64::try_from(passed).unwrap_or(0));
+        self.resource_usage.active_us = self.active_us_at(at);
+        self.now = at.max(self.now);
+    }
+
+    /// The active time of the run at `at`, if the run does not change until then.
+    pub(super) fn active_us_at(&self, at: Timestamp) -> u64 {
+        if self.suspended() {
+            return self.resource_usage.active_us;
         }
-        self.now = now;
+        let passed = at.max(self.now).as_micros().saturating_sub(self.now.as_micros());
+        self.resource_usage.active_us.saturating_add(u64::try_from(passed).unwrap_or(0))
     }
 }
 

@@ -89,13 +89,7 @@ fn start_ready_calls(batch: &mut Batch, closer: &mut CallCloser<'_>) -> Option<B
             && running < closer.spec.max_concurrent_calls()
             && keys_are_free(call, &held_keys)
         {
-            let limits = &closer.spec.limits;
-            // The limit for tool calls counts calls that a model chooses. In a plan, `max_items` limits the number of
-            // items and pages instead.
-            let breach = match closer.spec.plan {
-                Some(_) => limits.budget_breach(closer.resource_usage),
-                None => limits.before_tool(closer.resource_usage),
-            };
+            let breach = closer.spec.breach_before_call(closer.resource_usage);
             if breach.is_some() {
                 return breach;
             }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolwright_types::{ModelRequest, PinnedHandle, RunId};
 
 use crate::plan::PlanSpec;
-use crate::{Limits, Policy};
+use crate::{Breach, Limits, Policy, ResourceUsage};
 
 /// The immutable input of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,15 @@ impl RunSpec {
     /// Whether the run calls a model.
     pub fn uses_model(&self) -> bool {
         self.predefined_calls.is_empty() && self.plan.as_ref().is_none_or(|plan| plan.given.is_none())
+    }
+
+    /// Returns the limit that forbids another tool call, if there is one. The limit for tool calls counts calls that a
+    /// model chooses. In a plan, `max_items` limits the number of items and pages instead.
+    pub(super) fn breach_before_call(&self, resource_usage: &ResourceUsage) -> Option<Breach> {
+        match self.plan {
+            Some(_) => self.limits.budget_breach(resource_usage),
+            None => self.limits.before_tool(resource_usage),
+        }
     }
 
     /// The limit for concurrent calls. It is 1 if the model may not request calls in parallel.

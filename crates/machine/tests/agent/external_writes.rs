@@ -1,10 +1,10 @@
 //! The writes to the outside world whose outcome an event determines.
 
 use serde_json::json;
-use toolwright_machine::Policy;
 use toolwright_machine::agent::{
     CallFacts, CallToRun, Decision, Event, EventKind, PreparedCall, RunSpec, WriteOutcome,
 };
+use toolwright_machine::{Limits, Policy, RunStatus};
 use toolwright_types::{CallSource, ErrorCode, ToolError, UnknownOutcome};
 
 use crate::harness::*;
@@ -127,6 +127,29 @@ fn end_of_a_run_makes_the_outcomes_of_its_running_writes_unknown() {
     assert_eq!(determined(&harness, ended.clone()), [save(WriteOutcome::Done)], "the other write is still running");
     harness.apply(ended);
     assert_eq!(determined(&harness, EventKind::Cancelled { message: None }), [unknown]);
+}
+
+#[test]
+fn envelope_that_arrives_after_the_time_limit_makes_the_outcomes_of_the_other_writes_unknown() {
+    let limits = Limits { timeout_ms: Some(1000), ..spec().limits };
+    let mut harness = Harness::new(RunSpec { policy: all_tools(), limits, max_parallel_calls: 2, ..spec() });
+    harness.reply(calls((0..3).map(|n| call(&n.to_string(), "save", json!({ "n": n }))).collect()));
+    harness.prepare_as(|call| {
+        let PreparedCall::Ready(mut facts) = prepare(call) else { panic!("the call was refused") };
+        facts.order_keys.clear();
+        PreparedCall::Ready(facts)
+    });
+    let running = harness.running();
+    for call in &running {
+        harness.apply(EventKind::Intended { call_id: call.call_id.clone() });
+    }
+    let ended = EventKind::call_ended(envelope_of(&running[0], Ok(json!(1))));
+    harness.millis = 999;
+    assert_eq!(determined(&harness, ended.clone()), [save(WriteOutcome::Done)]);
+    harness.millis = 1000;
+    assert_eq!(determined(&harness, ended.clone()), [save(WriteOutcome::Done), save(WriteOutcome::Unknown)]);
+    harness.apply(ended);
+    assert_eq!(harness.ending().status, RunStatus::Timeout);
 }
 
 #[test]

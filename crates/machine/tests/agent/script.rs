@@ -214,8 +214,15 @@ impl<'a> ScriptedDriver<'a> {
         if matches!(event.kind, EventKind::Recovered { .. } | EventKind::Verified { .. }) {
             self.log.push(INTERRUPTED.into());
         }
+        let determined = self.run.writes_determined_by(&event, |_| true);
         match self.run.apply(event) {
-            Ok(ApplyOutcome::Accepted) => self.journal.push(entry),
+            Ok(ApplyOutcome::Accepted) => {
+                let closed = started_writes(&before).into_iter().filter(|id| !is_open(&self.run, id));
+                for id in closed {
+                    assert!(determined.iter().any(|write| write.envelope.call_id == id), "{id} has no outcome");
+                }
+                self.journal.push(entry);
+            }
             Ok(ApplyOutcome::AlreadyEnded) => panic!("the run had not ended"),
             Err(EventError::Expired(_) | EventError::NotEditable(_)) => assert_eq!(self.run, before),
             Err(error) => panic!("{error}"),
@@ -362,6 +369,16 @@ impl<'a> ScriptedDriver<'a> {
         };
         self.send(EventKind::ClientReturned { call_id, result });
     }
+}
+
+/// The calls that are open and have a recorded intent.
+fn started_writes(run: &AgentRun) -> Vec<CallId> {
+    let open = run.open_calls().map(|call| call.call_id.clone());
+    open.filter(|id| run.intended_at(id).is_some()).collect()
+}
+
+fn is_open(run: &AgentRun, id: &CallId) -> bool {
+    run.open_calls().any(|call| call.call_id == id)
 }
 
 fn start_entry(script: &Script) -> Entry {

@@ -1,12 +1,17 @@
-//! Tables with aligned columns. They fit into the terminal; without a terminal nothing is shortened.
+//! Tables with aligned columns. If a row is wider than the terminal, it continues on indented lines. Without a terminal
+//! nothing is shortened.
+
+use std::ops::Range;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::output::{Paint, sanitize_line};
 
-/// The minimum width to which a column shrinks. If the table is still too wide, its last columns are hidden.
-const MIN_COLUMN_WIDTH: usize = 8;
+/// The minimum width to which a column shrinks. If a row is still too wide, its last columns continue on another line.
+const MIN_COLUMN_WIDTH: usize = 16;
 const GAP: usize = 2;
+/// The indentation of the second and each further line of a row.
+const INDENT: usize = 2;
 
 /// A table with a header.
 pub(super) struct Table {
@@ -17,9 +22,15 @@ pub(super) struct Table {
     ids: usize,
 }
 
+/// The columns that share a line, with their widths.
+struct Line {
+    columns: Range<usize>,
+    widths: Vec<usize>,
+    indent: usize,
+}
+
 impl Table {
-    /// Creates an empty table with these columns, the most important ones first. The first column contains names or
-    /// ids.
+    /// Creates an empty table with these columns, the most important ones first. The first column contains names or ids.
     pub(super) fn new<const N: usize>(header: [&str; N]) -> Self {
         Self { header: header.map(str::to_owned).to_vec(), rows: Vec::new(), ids: 1 }
     }
@@ -34,41 +45,71 @@ impl Table {
         self.rows.push(cells.map(sanitize_line).to_vec());
     }
 
-    /// Returns the lines of the table, including the header. If columns are hidden, the last line names them.
+    /// Returns the lines of the table, including the header.
     pub(super) fn lines(&self, paint: Paint, width: Option<usize>) -> Vec<String> {
-        let widths = self.widths(width);
-        let mut lines = vec![paint.dim(format_row(&self.header, &widths))];
-        lines.extend(self.rows.iter().map(|row| format_row(row, &widths)));
-        if let Some(hidden @ [_, ..]) = self.header.get(widths.len()..) {
-            lines.push(paint.dim(format!("(hidden: {}; widen the terminal, or use --json)", hidden.join(", "))));
+        let layout = self.layout(width);
+        let mut lines: Vec<String> = layout.iter().map(|line| paint.dim(line.format(&self.header))).collect();
+        for row in &self.rows {
+            let formatted = layout.iter().map(|line| line.format(row));
+            lines.extend(formatted.enumerate().filter(|(at, line)| *at == 0 || !line.is_empty()).map(|(_, line)| line));
         }
         lines
     }
 
-    /// Computes the widths of the visible columns. A column is as wide as its widest cell. If the line is too wide, the
-    /// widest columns shrink, and then the last columns are hidden. The columns with ids keep their width, so a line
-    /// can be wider than a narrow terminal.
-    fn widths(&self, width: Option<usize>) -> Vec<usize> {
+    /// Distributes the columns over as few lines as possible. A column is as wide as its widest cell. If a line is too
+    /// wide, its widest columns shrink, and then its last columns move to the next line.
+    fn layout(&self, width: Option<usize>) -> Vec<Line> {
+        let natural = self.natural_widths();
+        let mut lines: Vec<Line> = Vec::new();
+        let mut start = 0;
+        while start < natural.len() {
+            let indent = if start == 0 { 0 } else { INDENT };
+            let line = (start + 1..=natural.len())
+                .rev()
+                .map(|end| self.fit(&natural, start..end, indent, width))
+                .find_map(|(line, fits)| (fits || line.columns.len() == 1).then_some(line));
+            let Some(line) = line else { break };
+            start = line.columns.end;
+            lines.push(line);
+        }
+        lines
+    }
+
+    fn natural_widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.header.iter().map(|cell| cell.width()).collect();
         for row in &self.rows {
             for (column_width, cell) in widths.iter_mut().zip(row) {
                 *column_width = (*column_width).max(cell.width());
             }
         }
-        let Some(width) = width else { return widths };
-        loop {
-            let mut shrunk = widths.clone();
-            let excess = total(&shrunk).saturating_sub(width);
-            let left = shrink(shrunk.get_mut(self.ids..).unwrap_or_default(), excess);
-            if left == 0 || widths.len() <= self.ids {
-                return shrunk;
-            }
-            widths.pop();
-        }
+        widths
+    }
+
+    /// Shrinks the columns of a line to the width of the terminal. Returns whether the line then fits.
+    fn fit(&self, natural: &[usize], columns: Range<usize>, indent: usize, width: Option<usize>) -> (Line, bool) {
+        let mut widths = natural.get(columns.clone()).unwrap_or_default().to_vec();
+        let excess = width.map_or(0, |width| (indent + total(&widths)).saturating_sub(width));
+        let ids = self.ids.saturating_sub(columns.start).min(widths.len());
+        let left = shrink(widths.get_mut(ids..).unwrap_or_default(), excess);
+        (Line { columns, widths, indent }, left == 0)
     }
 }
 
-/// The width of a line.
+impl Line {
+    fn format(&self, cells: &[String]) -> String {
+        let cells = cells.get(self.columns.clone()).unwrap_or_default();
+        let mut line = " ".repeat(self.indent);
+        for (cell, column_width) in cells.iter().zip(&self.widths) {
+            let cell = truncate(cell, *column_width);
+            let padding = column_width.saturating_sub(cell.width()) + GAP;
+            line.push_str(&cell);
+            line.push_str(&" ".repeat(padding));
+        }
+        line.trim_end().to_owned()
+    }
+}
+
+/// The width of a line without its indentation.
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
@@ -86,17 +127,6 @@ fn shrink(widths: &mut [usize], mut excess: usize) -> usize {
         }
     }
     excess
-}
-
-fn format_row(cells: &[String], widths: &[usize]) -> String {
-    let mut line = String::new();
-    for (cell, column_width) in cells.iter().zip(widths) {
-        let cell = truncate(cell, *column_width);
-        let padding = column_width.saturating_sub(cell.width()) + GAP;
-        line.push_str(&cell);
-        line.push_str(&" ".repeat(padding));
-    }
-    line.trim_end().to_owned()
 }
 
 /// Truncates text to `width` columns and marks the cut with `…`.
@@ -161,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_table_hides_the_last_columns_and_never_shortens_ids() {
+    fn row_that_is_too_wide_continues_on_an_indented_line_and_ids_are_never_shortened() {
         let mut table = Table::new(["RUN", "CALL", "TOOL", "INPUT", "AGENT", "REQUESTED"]).with_ids(2);
         let (run, call) = ("run_01KA3P6V0W5JYB9Q2F7T8XCD4E", "call_go54mr4j5qg2rtn2jlum6sasaj");
         table.row([run, call, "orders/cancel", r#"{"orderId":"4711"}"#, "desk", "2026-11-18 09:30"]);
@@ -169,14 +199,27 @@ mod tests {
             lines(&table, Some(80)),
             [
                 "RUN                             CALL                             TOOL",
+                "  INPUT               AGENT  REQUESTED",
                 "run_01KA3P6V0W5JYB9Q2F7T8XCD4E  call_go54mr4j5qg2rtn2jlum6sasaj  orders/cancel",
-                "(hidden: INPUT, AGENT, REQUESTED; widen the terminal, or use --json)",
+                "  {\"orderId\":\"4711\"}  desk   2026-11-18 09:30",
             ]
         );
         for width in 0..160 {
             let lines = lines(&table, Some(width));
-            assert!(lines[1].contains(run) && lines[1].contains(call), "{width}: {lines:?}");
-            assert!(lines[1].width() <= width.max(run.width() + GAP + call.width()), "{width}: {lines:?}");
+            let text = lines.join("\n");
+            assert!(text.contains(run) && text.contains(call), "{width}: {text}");
+            assert!(lines.iter().all(|line| line.width() <= width.max(INDENT + call.width())), "{width}: {text}");
         }
+    }
+
+    #[test]
+    fn empty_continuation_line_is_omitted() {
+        let mut table = Table::new(["NAME", "DESCRIPTION"]);
+        table.row(["orders/get-one-order-by-its-id", "Reads one order"]);
+        table.row(["orders/find-many", ""]);
+        assert_eq!(
+            lines(&table, Some(32)),
+            ["NAME", "  DESCRIPTION", "orders/get-one-order-by-its-id", "  Reads one order", "orders/find-many",]
+        );
     }
 }

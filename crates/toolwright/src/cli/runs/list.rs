@@ -96,14 +96,14 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
 }
 
 fn table(runs: &[RunSummaryView]) -> Table {
-    let mut table = Table::new(["RUN", "STATUS", "STARTED", "DURATION", "TOKENS", "COST", "SUBJECT"]);
+    let mut table = Table::new(["RUN", "STATUS", "SUBJECT", "STARTED", "DURATION", "TOKENS", "COST"]);
     for run in runs {
         let RunOriginView { id, kind, subject, trial, started_at, ended_at, .. } = &run.origin;
         let took = ended_at.map(|ended| format_duration(ended.millis_since(*started_at))).unwrap_or_default();
         let cost = if run.cost_usd > 0.0 { format_usd(run.cost_usd) } else { String::new() };
         let trial = trial.as_ref().map(|trial| format!(" ({} {})", trial.kind.as_str(), trial.arm)).unwrap_or_default();
         let (started, tokens) = (format_minute(*started_at), run.tokens_used.to_string());
-        table.row([id, run.status.as_str(), &started, &took, &tokens, &cost, &format!("{kind} {subject}{trial}")]);
+        table.row([id, run.status.as_str(), &format!("{kind} {subject}{trial}"), &started, &took, &tokens, &cost]);
     }
     table
 }

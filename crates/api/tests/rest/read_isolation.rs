@@ -1,0 +1,205 @@
+//! Tests that no GET route returns data of another realm or of another owner. The requests are generated from
+//! `openapi.json`: all routes, with the names and ids of one owner as path parameters and as filters. A route with a path
+//! parameter that [`Owned::parameter`] does not know fails the test.
+
+use serde_json::{Value, json};
+
+use crate::agentic_tools::{deterministic, plan_then};
+use crate::harness::{Response, Server, calls_then};
+
+crate::on_both_databases!(get_routes_return_no_data_of_another_realm_or_owner);
+
+/// This stream has no end. The tests in `realm_events` cover it.
+const ENDLESS: &str = "/api/v1/ai/events";
+
+/// The routes below these paths return data that belongs to one owner. All members of a realm may read its definitions.
+const OWNED: [&str; 6] = [
+    "/api/v1/ai/runs",
+    "/api/v1/ai/conversations",
+    "/api/v1/ai/effects",
+    "/api/v1/ai/approvals",
+    "/api/v1/ai/blobs",
+    "/executions",
+];
+
+/// The data of one owner, in the realm `default`. All names and inputs contain `hidden`.
+struct Owned {
+    run: String,
+    other_run: String,
+    conversation: String,
+    execution: String,
+    effect: String,
+    blob: String,
+    trial: String,
+}
+
+impl Owned {
+    async fn create(admin: &Server, owner: &Server) -> Self {
+        admin
+            .post("tool-providers", json!({ "refName": "hidden-provider", "baseUrl": "https://hidden.example" }))
+            .await
+            .expect(201);
+        admin.post("prompt-fragments", json!({ "refName": "hidden-fragment", "content": "hidden" })).await.expect(201);
+        let entity = json!({ "name": "HiddenType", "singularName": "hidden-item", "pluralName": "hidden-items",
+            "jsonSchema": { "type": "object", "properties": { "name": { "type": "string" } } } });
+        admin.post("types", entity).await.expect(201);
+        let record = json!({ "rootType": "HiddenType", "entity": { "name": "hidden-record" } });
+        admin.post("/api/query/save", record).await.expect(200);
+        admin
+            .post("secrets", json!({ "name": "hidden-secret", "scope": "realm", "value": "hidden-value" }))
+            .await
+            .expect(201);
+        admin.define_echo("hidden-tool", json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
+        admin.define_echo("hidden-big", json!({ "maxOutputBytes": 100 })).await;
+        let routes = json!({ "name": "hidden-router", "slug": "hidden-router", "description": "d", "routingMode": "rule_based",
+            "operations": [{ "operationSlug": "big", "actionSlug": "hidden-big", "priority": 0 }], "defaultOperationSlug": "big" });
+        admin.post("/api/v1/composite-tools", routes).await.expect(201);
+        let plan = plan_then(json!([{ "step": 1, "parameters": { "text": "hidden-task" } }]), "hidden-result");
+        admin.define_agentic_tool(deterministic("hidden-manager", &["hidden-big"], plan), json!({})).await;
+        let calls = json!([{ "name": "hidden-tool", "arguments": { "text": "{{user}}" } }]);
+        let library = json!({ "libraries": { "old": { "hidden-tool": "hidden-big" } } });
+        admin
+            .define_agent(
+                "hidden-agent",
+                calls_then(calls, "hidden-answer"),
+                crate::harness::merge(json!({ "toolRefs": ["hidden-tool"] }), library),
+            )
+            .await;
+
+        let decided = owner.run("hidden-agent", "hidden-message").await;
+        owner.decide(&decided, 0, json!({ "decision": "approve" })).await.expect(200);
+        let waiting = owner.run("hidden-agent", "hidden-question").await;
+        let big = owner.call("hidden-big", json!({ "text": "hidden-output".repeat(100) })).await;
+        let invocation = owner.invoke("hidden-manager", "hidden-task").await;
+        let effects = owner.get("effects").await.expect(200);
+        let trial = json!({ "agentRef": "hidden-agent", "a": "default", "b": "old", "inputs": [{ "userMessage": "hidden-trial" }] });
+        let trial = owner.post("trials", trial).await.expect(202)["trialId"].as_str().unwrap().to_owned();
+        owner.poll_until(&format!("trials/{trial}"), |view| view["underWay"] == false).await;
+        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{value}")).to_owned();
+        Self {
+            run: text(&decided["runId"]),
+            other_run: text(&waiting["runId"]),
+            conversation: text(&decided["conversationId"]),
+            execution: text(&invocation["meta"]["executionId"]),
+            effect: text(&effects["items"][0]["id"]),
+            blob: text(&big["attachments"][0]["url"]).rsplit_once('/').unwrap().1.to_owned(),
+            trial,
+        }
+    }
+
+    /// Returns the value of a path parameter.
+    fn parameter(&self, path: &str, name: &str) -> String {
+        let collection = path.trim_start_matches("/api/v1/").trim_start_matches("ai/").split('/').next().unwrap();
+        let value = match (collection, name) {
+            ("tools", "ref") | ("ai-tools", "ref") => "hidden-tool",
+            ("agents", "ref") => "hidden-agent",
+            ("tool-providers", "ref") => "hidden-provider",
+            ("prompt-fragments", "ref") => "hidden-fragment",
+            ("types", "ref") => "HiddenType",
+            ("agentic-tools", "ref") => "hidden-manager",
+            ("agentic-tools", "id") => &self.execution,
+            ("composite-tools", "ref") => "hidden-router",
+            ("runs", "id") => &self.run,
+            ("runs", "other") => &self.other_run,
+            ("conversations", "id") => &self.conversation,
+            ("effects", "id") => &self.effect,
+            ("blobs", "id") => &self.blob,
+            ("trials", "id") => &self.trial,
+            (_, "format") => "openai",
+            (_, "a" | "b") => "1",
+            ("errors", "code") => "not-found",
+            _ => panic!("add a value for the parameter `{name}` of `{path}`"),
+        };
+        value.to_owned()
+    }
+
+    /// Returns all values that a filter may have: each name and id of the owner's data.
+    fn filters(&self, owner: &str) -> Vec<String> {
+        let ids = [&self.run, &self.other_run, &self.conversation, &self.execution, &self.trial];
+        let names = ["hidden-tool", "hidden-agent", "hidden-provider", "HiddenType", "hidden-message", owner];
+        ids.into_iter().cloned().chain(names.map(str::to_owned)).collect()
+    }
+
+    /// Returns the texts that only the owner, and the administrator of the realm, may see.
+    fn private(&self) -> Vec<String> {
+        let ids = [&self.run, &self.other_run, &self.conversation, &self.execution, &self.effect, &self.blob];
+        let texts = ["hidden-message", "hidden-question", "hidden-output", "hidden-task"];
+        ids.into_iter().cloned().chain(texts.map(str::to_owned)).collect()
+    }
+}
+
+/// A GET route with the owner's data as its path parameters.
+struct Route {
+    template: String,
+    path: String,
+    query: Vec<String>,
+}
+
+fn routes(owned: &Owned) -> Vec<Route> {
+    let document: Value = serde_json::from_str(&toolwright_api::openapi_json()).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.iter().filter_map(|(path, item)| Some((path, item.get("get")?)));
+    let routes = operations.filter(|(path, _)| *path != ENDLESS).map(|(template, operation)| {
+        let (mut path, mut query) = (template.clone(), Vec::new());
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let name = parameter["name"].as_str().unwrap();
+            match parameter["in"].as_str().unwrap() {
+                "path" => path = path.replace(&format!("{{{name}}}"), &owned.parameter(template, name)),
+                "query" => query.push(name.to_owned()),
+                _ => {}
+            }
+        }
+        if template == "/api/query/export" {
+            path.push_str("?rootType=HiddenType");
+        }
+        Route { template: template.clone(), path, query }
+    });
+    routes.collect()
+}
+
+/// Fails if a response contains one of the texts and the request does not contain it.
+fn assert_no_leak(caller: &str, path: &str, response: &Response, marks: &[String]) {
+    let leaked = marks.iter().find(|mark| !path.contains(mark.as_str()) && response.text.contains(mark.as_str()));
+    assert_eq!(leaked, None, "{caller} reads {path}: {}", response.text);
+}
+
+async fn get_routes_return_no_data_of_another_realm_or_owner(server: Server) {
+    server.post("realms", json!({ "name": "other" })).await.expect(201);
+    let owner = server.member("hidden-owner").await;
+    let owned = Owned::create(&server, &owner).await;
+    let private = owned.private();
+    let all: Vec<String> = private.iter().cloned().chain(["hidden".to_owned(), "Hidden".to_owned()]).collect();
+    let foreign = server.issue_key(json!({ "principal": "stranger", "realm": "other" })).await;
+    // The administrator has all realms in its list of realms and principals, so only the texts of the owner count there.
+    let callers = [
+        ("an administrator in another realm", server.in_realm("other"), &private, true),
+        ("a member of another realm", server.with_key(&foreign), &all, true),
+        ("another member of the realm", server.member("neighbour").await, &private, false),
+    ];
+    let (mut objects, mut requests) = (0, 0);
+    for route in routes(&owned) {
+        let complete = server.get(&route.path).await;
+        assert_eq!(complete.status, 200, "{}: {}", route.path, complete.text);
+        for (caller, client, marks, foreign) in &callers {
+            let response = client.get(&route.path).await;
+            assert_no_leak(caller, &route.path, &response, marks);
+            let is_object = route.template.contains("{ref}") || route.template.contains("{id}");
+            let is_owned = OWNED.iter().any(|path| route.template.contains(path));
+            if is_object && (*foreign || is_owned) {
+                assert_eq!(response.status, 404, "{caller} reads {}: {}", route.path, response.text);
+                objects += 1;
+            }
+            let filters = route
+                .query
+                .iter()
+                .flat_map(|name| owned.filters("hidden-owner").into_iter().map(move |value| (name, value)));
+            for (name, value) in filters {
+                let separator = if route.path.contains('?') { '&' } else { '?' };
+                let path = format!("{}{separator}{name}={value}", route.path);
+                assert_no_leak(caller, &path, &client.get(&path).await, marks);
+                requests += 1;
+            }
+        }
+    }
+    assert!(objects > 100 && requests > 1000, "{objects} objects and {requests} filters");
+}
