@@ -67,8 +67,8 @@ class AgentDefinition(TypedDict):
     """Further realms that the agent may act in, besides the realm of its definition."""
 
     availableAs: NotRequired[list[Surface] | None]
-    """Where the agent can be called as a tool: by agents and direct calls, by workflow steps, by MCP clients. Nowhere
-    if absent.
+    """Where the agent can be called as a tool: by agents and direct calls, by workflow steps, by MCP clients. Default:
+    nowhere.
     """
 
     canCreateWorkflows: NotRequired[bool | None]
@@ -87,7 +87,7 @@ class AgentDefinition(TypedDict):
     """Whether the agent can be run."""
 
     excludedToolRefs: NotRequired[list[str] | None]
-    """Tools to exclude."""
+    """Tools that the agent may not call, even if `toolRefs`, a category or a tag selects them."""
 
     executionConfig: NotRequired[ExecutionConfig | None]
 
@@ -146,13 +146,13 @@ class AgentDefinition(TypedDict):
     """Prompt fragments that are appended to the system prompt, by name."""
 
     toolCategories: NotRequired[list[str] | None]
-    """Includes all tools of these categories."""
+    """The agent may call all tools of these categories."""
 
     toolRefs: NotRequired[list[str] | None]
     """Tools by name, each with an optional version requirement: `search_deals`, `search_deals@^1.2`."""
 
     toolTags: NotRequired[list[str] | None]
-    """Includes all tools with one of these tags."""
+    """The agent may call all tools with at least one of these tags."""
 
     toolUsagePlacement: NotRequired[ToolUsagePlacement | None]
 
@@ -248,7 +248,7 @@ class AgentPolicy(TypedDict):
     """The maximum number of tokens."""
 
     maxToolCalls: NotRequired[int | None]
-    """The maximum number of tool calls; 25 if absent."""
+    """The maximum number of tool calls. Default: 25."""
 
     sideEffects: NotRequired[SideEffects | None]
 
@@ -317,8 +317,8 @@ class AgentResponseView(TypedDict):
     """The conversation, if the agent keeps one."""
 
     correlationId: NotRequired[str]
-    """The correlation id: from the header `X-Correlation-Id` of the request that started the run, otherwise the id of
-    that request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
+    """The correlation id: the header `X-Correlation-Id` of the request that started the run. Default: the id of that
+    request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
     """
 
     costUsd: float
@@ -328,7 +328,7 @@ class AgentResponseView(TypedDict):
     """The decisions on earlier approvals."""
 
     message: NotRequired[str | None]
-    """Why the run ended, for a person."""
+    """Why the run ended, as a text for people."""
 
     outputs: AgentOutputs
     """The outputs of the run: the answer and the envelopes of all calls."""
@@ -356,7 +356,9 @@ class AgentResponseView(TypedDict):
 
 
 class AgentToolCall(TypedDict):
-    """A call in the format for clients that execute a part of the call, with the payload that the server prepared."""
+    """A call in the format for clients that perform the last part of a call. Contains the payload that the server
+    prepared for the client.
+    """
 
     callId: str
     """The call."""
@@ -442,8 +444,8 @@ class AgentView(TypedDict):
     """Further realms that the agent may act in, besides the realm of its definition."""
 
     availableAs: NotRequired[list[Surface]]
-    """Where the agent can be called as a tool: by agents and direct calls, by workflow steps, by MCP clients. Nowhere
-    if absent.
+    """Where the agent can be called as a tool: by agents and direct calls, by workflow steps, by MCP clients. Default:
+    nowhere.
     """
 
     canCreateWorkflows: NotRequired[bool]
@@ -462,7 +464,7 @@ class AgentView(TypedDict):
     """Whether the agent can be run."""
 
     excludedToolRefs: NotRequired[list[str]]
-    """Tools to exclude."""
+    """Tools that the agent may not call, even if `toolRefs`, a category or a tag selects them."""
 
     executionConfig: NotRequired[ExecutionConfig]
     """Limits for iterations, time and concurrent calls."""
@@ -527,13 +529,13 @@ class AgentView(TypedDict):
     """Prompt fragments that are appended to the system prompt, by name."""
 
     toolCategories: NotRequired[list[str]]
-    """Includes all tools of these categories."""
+    """The agent may call all tools of these categories."""
 
     toolRefs: NotRequired[list[str]]
     """Tools by name, each with an optional version requirement: `search_deals`, `search_deals@^1.2`."""
 
     toolTags: NotRequired[list[str]]
-    """Includes all tools with one of these tags."""
+    """The agent may call all tools with at least one of these tags."""
 
     toolUsagePlacement: NotRequired[ToolUsagePlacement]
     """Where the model finds the usage notes, hints and examples of the tools."""
@@ -686,7 +688,7 @@ class AiToolView(TypedDict):
     """The kind of the tool."""
 
     name: str
-    """The name in any form."""
+    """The name for people. Default: the `refName`."""
 
     slug: str
     """The `refName` of the tool."""
@@ -720,7 +722,7 @@ class AlignedEntryView(TypedDict):
     """The kind of the entry in the first run; null if the first run has fewer entries."""
 
     n: int
-    """The number of the entries."""
+    """The number of both entries in their journals."""
 
     otherAt: NotRequired[str | None]
     """The time of the entry of the second run."""
@@ -903,13 +905,15 @@ class AuthConfig(TypedDict):
     authType: NotRequired[AuthType | None]
 
     certRef: NotRequired[str | None]
-    """The secret with a client certificate and its key as PEM. If this field is absent, `mtls` uses `secretRef`."""
+    """The name of the secret with a client certificate and its key as PEM. If this field is absent, `mtls` uses
+    `secretRef`.
+    """
 
     clientId: NotRequired[str | None]
     """The OAuth2 client id. If absent, the secret contains it: `clientId:clientSecret`."""
 
     headerName: NotRequired[str | None]
-    """The header that contains the API key; `X-API-Key` if absent."""
+    """The header that contains the API key. Default: `X-API-Key`."""
 
     scopes: NotRequired[list[str] | None]
     """The OAuth2 scopes to request."""
@@ -987,7 +991,7 @@ class BudgetView(TypedDict):
 
 
 CachePolicy = Literal["none", "ttl", "forever"]
-"""Whether results are cached."""
+"""Whether and how long results are cached."""
 
 
 class CallDecisionBody(TypedDict):
@@ -1063,7 +1067,7 @@ CallResult = Union["ToolEnvelope", "ToolResult"]
 
 
 CallSource = Literal["recorded", "captured"]
-"""The source of a result for which no tool was executed."""
+"""Where the result of a call comes from, if the tool was not executed."""
 
 
 Change = Literal["missing", "added", "type", "value"]
@@ -1099,10 +1103,10 @@ class CheckView(TypedDict):
     """How to resolve the problem."""
 
     scope: NotRequired[str | None]
-    """The owner of the secret that applies: `user`, `realm` or `org`."""
+    """The scope of the secret that the caller's calls use: `user`, `realm` or `org`."""
 
     secret: NotRequired[str | None]
-    """The name of the secret, for the check of a secret."""
+    """The name of the secret, if the check is `secret`."""
 
     status: str
     """`ok`, `warning` or `failed`."""
@@ -1165,7 +1169,7 @@ class ClientActionView(TypedDict):
 
 
 class CodeSnippetsView(TypedDict):
-    """Programs that offer the exported tools. Each runs as it is."""
+    """Complete programs that offer the exported tools."""
 
     python: str
     """A module for Python."""
@@ -1188,7 +1192,9 @@ class CompositeCallMeta(TypedDict):
     """The duration in milliseconds. Absent while the call waits."""
 
     executionId: str
-    """The id of the run that calls the operation, or of the refused call if no such run started."""
+    """The id of the run that calls the operation. If the call was refused before this run started: the id of the
+    direct call's run.
+    """
 
     operation: NotRequired[str | None]
     """The slug of the operation; null if the call was not routed."""
@@ -1201,7 +1207,9 @@ class CompositeConfig(TypedDict):
     """How a composite tool routes its calls."""
 
     defaultOperationId: NotRequired[str | None]
-    """The operation of calls that no rule matches, by its slug or the id of its tool. Only for the mode `rule_based`."""
+    """The operation for calls that match no rule, given by its slug or by the id of its tool. Only for the mode
+    `rule_based`.
+    """
 
     metadata: NotRequired[dict[str, Any] | None]
     """Data of the author. The server does not interpret it."""
@@ -1216,7 +1224,7 @@ class CompositeConfig(TypedDict):
     """The rules that select an operation. Only for the mode `rule_based`."""
 
     unifiedSchema: NotRequired[dict[str, UnifiedParameter] | None]
-    """The parameters of the composite tool by name. Each lists the names that it has in the operations."""
+    """The parameters of the composite tool, by name. Each entry also contains the parameter's name in each operation."""
 
 
 class CompositeInvocationView(TypedDict):
@@ -1226,7 +1234,7 @@ class CompositeInvocationView(TypedDict):
     """The approvals that the call waits for."""
 
     clientActions: NotRequired[list[ClientActionView]]
-    """The actions that the client has to perform. Their results belong to the run `executionId`."""
+    """The actions that the client has to perform. The client sends the results to the run `executionId`."""
 
     data: Any
     """The output of the operation; null if the call failed or waits."""
@@ -1274,8 +1282,8 @@ class CompositeOperation(TypedDict):
     """The name of the operation. Unique in the composite tool."""
 
     parameterMapping: NotRequired[dict[str, Any] | None]
-    """The parameters of the tool. The value is the name of a parameter of the composite tool, a text with `${…}`, or a
-    constant that is not a text.
+    """Maps each parameter of the operation's tool to its value: the name of a parameter of the composite tool, a text
+    with `${…}`, or a constant that is not a text.
     """
 
     priority: NotRequired[int | None]
@@ -1290,7 +1298,7 @@ class CompositeRouteBody(TypedDict):
 
 
 class CompositeRouteView(TypedDict):
-    """The operation and the parameters of a call that was not made."""
+    """The operation and the parameters that a call would have."""
 
     error: NotRequired[ToolError | None]
 
@@ -1320,7 +1328,7 @@ class CompositeToolView(TypedDict):
     """When the tool was created."""
 
     createdBy: str
-    """The principal that created it."""
+    """The principal that created the tool."""
 
     defaultOperationId: NotRequired[str | None]
     """The operation of calls that no rule matches."""
@@ -1332,10 +1340,10 @@ class CompositeToolView(TypedDict):
     """The id."""
 
     inputSchema: Any
-    """The JSON Schema of the input: the author's, or one that follows from `unifiedSchema`."""
+    """The JSON Schema of the input. If the author wrote none, the server generates it from `unifiedSchema`."""
 
     metadata: dict[str, Any]
-    """Data of the author."""
+    """Additional data that the author stores with the tool."""
 
     name: str
     """The name for people."""
@@ -1368,13 +1376,15 @@ class CompositeToolView(TypedDict):
     """The description for agents, if the author wrote one."""
 
     unifiedSchema: dict[str, UnifiedParameter]
-    """The parameters by name. Each lists the names that it has in the operations."""
+    """The parameters by name. For each operation, `operationMappings` contains the name of the operation's own
+    parameter that receives the value.
+    """
 
     updatedAt: str
     """When the tool was written last."""
 
     updatedBy: str
-    """The principal that wrote it last."""
+    """The principal that wrote the tool last."""
 
     version: str
     """The version."""
@@ -1397,7 +1407,7 @@ class ContextConfig(TypedDict):
     """Examples of successful tasks or queries."""
 
     includeSchemas: NotRequired[bool | None]
-    """Whether the model sees the schemas of its tools. Default: true."""
+    """Whether the model sees the schemas of the tools that it may use. Default: true."""
 
     maxTokens: NotRequired[int | None]
     """The maximum number of tokens of all this data. Longer data is cut, and the run has a warning. Default: 16000."""
@@ -1485,7 +1495,7 @@ class ConversationView(TypedDict):
     """The number of turns."""
 
     turns: NotRequired[list[TurnView] | None]
-    """The turns; only if a single conversation is requested."""
+    """The turns. Present only in the response to a `GET` of one conversation."""
 
     updatedAt: str
     """When the conversation was changed last."""
@@ -1508,13 +1518,13 @@ class CostBoundView(TypedDict):
 
 
 class CostBreakdown(TypedDict):
-    """The cost of an execution. The total is the sum of the calls."""
+    """The cost of an execution. The total is the sum of the costs of all calls."""
 
     actionCalls: list[ActionCallCost]
-    """The calls to tools."""
+    """The costs of the calls to tools."""
 
     llmCalls: list[LlmCallCost]
-    """The calls to the embedded model."""
+    """The costs of the calls to the embedded model."""
 
     totalCost: float
     """The total in US dollars."""
@@ -1542,7 +1552,7 @@ class CostEstimateView(TypedDict):
     """The delegates of the agent."""
 
     formula: str
-    """How the worst case follows from the bounds."""
+    """How the worst case is computed from the bounds."""
 
     models: list[CostModelView]
     """The models of the agent."""
@@ -1586,7 +1596,7 @@ class CountView(TypedDict):
     """A number of items."""
 
     count: int
-    """The number."""
+    """The number of items."""
 
 
 class DatabaseImportBody(TypedDict):
@@ -1747,7 +1757,7 @@ class DeletionView(TypedDict):
     """The response to a deletion of a definition that other definitions use."""
 
     warnings: list[str]
-    """Which definitions use the deleted one."""
+    """Warnings that name the definitions that used the deleted definition."""
 
 
 class Difference(TypedDict):
@@ -1799,18 +1809,18 @@ class DiscoveryView(TypedDict):
     """The tools that were not imported."""
 
     changed: list[McpToolView]
-    """The tools whose definition changed on the server. Calls to them are rejected until the change is accepted."""
+    """The tools whose definition changed on the MCP server. Calls to them are rejected until the change is accepted."""
 
     gone: list[McpToolView]
-    """The tools that the server no longer lists."""
+    """The tools that the MCP server no longer lists."""
 
     lastDiscoverySync: str
     """The time of the discovery."""
 
 
 class DivergenceView(TypedDict):
-    """The first entry in which two journals differ. Times, the ids of runs and conversations, and the ids that a model
-    provider gives to calls are not compared.
+    """The first entry in which two journals differ. The comparison ignores times, the ids of runs and conversations, and
+    the ids that a model provider gives to calls.
     """
 
     differences: list[dict[str, Any]]
@@ -1960,7 +1970,7 @@ class EmbeddedLlmConfig(TypedDict):
     """The embedded model of an agentic tool. Absent fields have defaults."""
 
     apiKeySecretRef: NotRequired[str | None]
-    """The secret with the API key; the key from the environment if absent."""
+    """The name of the secret with the API key. Default: the key from the environment."""
 
     baseUrl: NotRequired[str | None]
     """The base URL of the provider, in the form that the vendor's SDK accepts."""
@@ -1991,7 +2001,7 @@ class EmbeddedLlmConfig(TypedDict):
 
 
 ErrorAction = Literal["retry", "clarify", "fail", "fallback"]
-"""An action for an HTTP status."""
+"""The action for an HTTP status."""
 
 
 ErrorCode = Literal["VALIDATION_ERROR", "TIMEOUT", "RATE_LIMIT", "POLICY_DENIED", "AUTH_REQUIRED", "PROVIDER_ERROR", "NETWORK_ERROR", "SANDBOX_ERROR", "UNKNOWN"]
@@ -1999,7 +2009,7 @@ ErrorCode = Literal["VALIDATION_ERROR", "TIMEOUT", "RATE_LIMIT", "POLICY_DENIED"
 
 
 class ErrorSemantics(TypedDict):
-    """The action for one HTTP status, with its parameters."""
+    """What happens when the upstream answers with a certain HTTP status."""
 
     action: ErrorAction
     """The action."""
@@ -2057,7 +2067,7 @@ class EventView(TypedDict):
     """The kind of the object: runs, approvals, tools, providers, agents, fragments, types or drift."""
 
     ref: NotRequired[str | None]
-    """The name of the definition, of the run's agent or tool, or of the tool that the approval or finding concerns."""
+    """The name of the definition. For a run, its agent or tool. For an approval or a finding, its tool."""
 
     revision: NotRequired[int | None]
     """The revision of the definition."""
@@ -2088,18 +2098,18 @@ class ExecutionConfig(TypedDict):
     """Limits for iterations, time and concurrent calls. Absent fields have the server's defaults."""
 
     durable: NotRequired[bool | None]
-    """Whether each journal entry is committed before the next effect."""
+    """Whether each journal entry is committed before the next effect. Then a run continues after a crash."""
 
     maxIterations: NotRequired[int | None]
     """The maximum number of model calls."""
 
     maxParallelCalls: NotRequired[int | None]
-    """The maximum number of concurrent calls; 8 if absent."""
+    """The maximum number of concurrent calls. Default: 8."""
 
     onUnknownOutcome: NotRequired[UnknownOutcome | None]
 
     parallelToolCalls: NotRequired[bool | None]
-    """Whether the model may request several calls at once; true if absent."""
+    """Whether the model may request several calls at once. Default: true."""
 
     restateServiceRef: NotRequired[str | None]
     """The Restate service that runs the agent."""
@@ -2261,7 +2271,7 @@ class ExportBody(TypedDict):
 
 
 class ExportedToolView(TypedDict):
-    """The tool of an export."""
+    """An exported tool."""
 
     description: str
     """What the tool does, as callers see it."""
@@ -2272,7 +2282,7 @@ class ExportedToolView(TypedDict):
     """The id of the definition."""
 
     name: str
-    """The name in any form."""
+    """The name for people. Default: the `refName`."""
 
     slug: str
     """The `refName` of the tool."""
@@ -2364,7 +2374,7 @@ class ForkBody(TypedDict):
     """
 
     tools: NotRequired[dict[str, str] | None]
-    """Version requirements by tool name."""
+    """New version requirements, by tool name."""
 
 
 class ForkView(TypedDict):
@@ -2394,7 +2404,7 @@ class GenerateBody(TypedDict):
     """The tools to generate."""
 
     excludeOperations: NotRequired[list[str] | None]
-    """The operations to exclude, in upper or lower case, in addition to those that the types exclude."""
+    """The operations to exclude, in addition to the operations that the entity types exclude. Case-insensitive."""
 
     persist: NotRequired[bool | None]
     """Whether the tools are saved. If false, they are only returned. Default: true."""
@@ -2587,7 +2597,7 @@ class InlineLibraryBody(TypedDict):
     """The name in the report."""
 
     tools: dict[str, str]
-    """Implementations by tool: `tool` or `tool@version`."""
+    """The tools to call in place of the agent's tools, by the name of the agent's tool: `tool` or `tool@version`."""
 
 
 class InputBody(TypedDict):
@@ -2609,7 +2619,7 @@ class InvocationConfig(TypedDict):
     """Source code of a FUNCTION that runs in a sandbox; `path` names the language."""
 
     contentType: NotRequired[str | None]
-    """The media type of the body; `application/json` if absent."""
+    """The media type of the body. Default: `application/json`."""
 
     fingerprint: NotRequired[str | None]
     """The hash of the description that the MCP server gave for the tool when the tool was accepted. Calls are refused
@@ -2628,7 +2638,7 @@ class InvocationConfig(TypedDict):
     """
 
     method: NotRequired[str | None]
-    """The HTTP method; GET if absent."""
+    """The HTTP method. Default: GET."""
 
     path: NotRequired[str | None]
     """The path under the provider's base URL, an absolute URL, or the name of a function. May contain `${…}`."""
@@ -2644,7 +2654,7 @@ class InvocationConfig(TypedDict):
 
 
 class InvocationMeta(TypedDict):
-    """The execution of an invocation."""
+    """Data about the execution of an invocation."""
 
     agenticTool: str
     """The slug of the tool."""
@@ -2653,8 +2663,8 @@ class InvocationMeta(TypedDict):
     """The duration in milliseconds."""
 
     executionId: str
-    """The id of the execution, which is the id of its run. If the call was refused and no execution started, the id of
-    the call's run.
+    """The id of the execution, which is the id of its run. If the call was refused before an execution started: the id
+    of the direct call's run.
     """
 
     mode: ExecutionMode
@@ -2721,7 +2731,7 @@ class InvokeMetaView(TypedDict):
     """The duration in milliseconds."""
 
     executionId: str
-    """The id of the run, under `/api/v1/ai/runs`."""
+    """The id of the run, which can be read under `/api/v1/ai/runs`."""
 
     tool: str
     """The `refName` of the tool."""
@@ -2731,7 +2741,7 @@ class InvokeMetaView(TypedDict):
 
 
 InvokeSurface = Literal["tool", "mcpTool"]
-"""The origin of a call to an exported tool."""
+"""The kind of client that calls an exported tool."""
 
 
 class InvokeView(TypedDict):
@@ -2793,10 +2803,10 @@ class JournalEntryView(TypedDict):
     """The content of the entry, in the format of the journal."""
 
     callId: NotRequired[str | None]
-    """The call that the entry concerns."""
+    """The call that the entry refers to. Absent if the entry refers to no single call."""
 
     canFork: bool
-    """Whether the run can be forked at this entry, with the current definitions and without other changes."""
+    """Whether the run can be forked at this entry if the fork uses the current definitions and changes nothing else."""
 
     costUsd: NotRequired[float | None]
     """The cost of the model call or the tool call, in US dollars. Absent if it is not known."""
@@ -2863,10 +2873,10 @@ class KeyBody(TypedDict):
     """The principal of the key, which is created if it does not exist. Default: the caller."""
 
     realm: NotRequired[str | None]
-    """The home realm of a created principal. Default: the caller's realm."""
+    """The home realm of the principal, if it is created. Default: the caller's realm."""
 
     roles: NotRequired[list[Role] | None]
-    """The roles of a created principal. Default: `member`."""
+    """The roles of the principal, if it is created. Default: `member`."""
 
 
 class KeyView(TypedDict):
@@ -2895,7 +2905,7 @@ class KeyView(TypedDict):
 
 
 class LanguageView(TypedDict):
-    """Whether the server runs code of a language."""
+    """The availability of one language in the sandbox."""
 
     available: bool
     """Whether the language is available."""
@@ -2921,17 +2931,21 @@ class LiveReportView(TypedDict):
     """The report on an agent's live runs."""
 
     shadow: list[Report]
-    """One report per library of shadow runs. It compares the shadow runs (`b`) with their original runs (`a`)."""
+    """One report per library of shadow runs. It compares the shadow runs with this library (`b`) to their original
+    runs (`a`).
+    """
 
     split: list[Report]
-    """One report per library of a live split. It compares runs with the library (`b`) and runs without one (`a`)."""
+    """One report per library of a live split. It compares the runs with this library (`b`) to the runs without a
+    library (`a`).
+    """
 
 
 class LlmCallCost(TypedDict):
     """The cost of a call to the embedded model."""
 
     callId: str
-    """The id of the call in this execution."""
+    """The id of the call, such as `llm_1`. It is unique only in this execution."""
 
     cost: float
     """The cost in US dollars."""
@@ -2993,7 +3007,7 @@ class LlmConfig(TypedDict):
     """The model and its parameters. Absent fields have the server's defaults."""
 
     apiKeySecretRef: NotRequired[str | None]
-    """The secret with the API key; the key from the environment if absent."""
+    """The name of the secret with the API key. Default: the key from the environment."""
 
     baseUrl: NotRequired[str | None]
     """The base URL of the provider, in the form that the vendor's SDK accepts."""
@@ -3040,7 +3054,7 @@ class McpImportBody(TypedDict):
     """The arguments of the command: texts, and objects that name secrets."""
 
     command: NotRequired[str | None]
-    """The command that starts the server. Only administrators may set it."""
+    """The command that starts the MCP server. Only administrators may set it."""
 
     dryRun: NotRequired[bool | None]
     """Whether to return what an import would create, without writing it."""
@@ -3052,12 +3066,12 @@ class McpImportBody(TypedDict):
     """The prefix of tool names. Default: no prefix."""
 
     providerRef: NotRequired[str | None]
-    """An existing provider."""
+    """The name of an existing provider."""
 
     transport: NotRequired[McpTransport | None]
 
     url: NotRequired[str | None]
-    """The URL of the server."""
+    """The URL of the MCP server."""
 
 
 class McpImportView(TypedDict):
@@ -3157,7 +3171,7 @@ class MemoryConfig(TypedDict):
     """The number of turns, for `sliding_window` and `summary`."""
 
     persistConversation: NotRequired[bool | None]
-    """Whether the conversation is stored; true if absent."""
+    """Whether the conversation is stored. Default: true."""
 
     strategy: NotRequired[MemoryStrategy | None]
 
@@ -3266,8 +3280,8 @@ class ModelView(TypedDict):
     """Whether agents without a model use this one."""
 
     name: str
-    """The name. The entry applies to all models whose names start with this name, unless an entry with a longer name
-    applies.
+    """The name, or the start of several names. The entry applies to all models whose names start with this text,
+    unless an entry with a longer matching name exists.
     """
 
     price: NotRequired[ModelPriceView | None]
@@ -3300,7 +3314,7 @@ OnMissing = Literal["null", "error", "stale_last_success"]
 
 
 OnOutputMismatch = Literal["fail", "warn"]
-"""The result of a call whose output does not match the output schema."""
+"""Whether a call fails if its output does not match the output schema."""
 
 
 class OpenApiImportBody(TypedDict):
@@ -3321,7 +3335,7 @@ class OpenApiImportBody(TypedDict):
     """The prefix of tool names. An empty string means no prefix. Default: the name of the provider."""
 
     providerRef: NotRequired[str | None]
-    """The provider, which is created if it does not exist. If absent, the provider is named after the API."""
+    """The provider, which is created if it does not exist. Default: a provider that is named after the API."""
 
     update: NotRequired[bool | None]
     """Whether to replace tools that were imported before."""
@@ -3343,7 +3357,9 @@ class OpenCallView(TypedDict):
     """The arguments."""
 
     state: str
-    """`queued`, `running`, `verifying`, `child_run`, `approval`, `preparing` or `client`."""
+    """What the call does or waits for: `queued`, `running`, `verifying`, `child_run`, `approval`, `preparing` or
+    `client`.
+    """
 
     toolRef: str
     """The tool."""
@@ -3356,7 +3372,7 @@ class OperationMapping(TypedDict):
     """The name of a unified parameter in one operation."""
 
     targetParam: str
-    """The parameter of the operation's tool."""
+    """The name of the parameter in the operation's tool."""
 
 
 class PageRequest(TypedDict):
@@ -3390,7 +3406,7 @@ class ParameterDefinition(TypedDict):
     """
 
     name: NotRequired[str | None]
-    """The name; the key in the map if absent."""
+    """The name. Default: the key in the map."""
 
     required: NotRequired[bool | None]
     """Whether the parameter is required."""
@@ -3654,7 +3670,7 @@ class PromptTestView(TypedDict):
     """The message with the task."""
 
     warnings: list[str]
-    """Says which placeholders are missing and which data was cut."""
+    """Warnings about missing placeholders and about data that was cut off."""
 
 
 class PromptVersionView(TypedDict):
@@ -3711,7 +3727,7 @@ class ProviderUsesView(TypedDict):
     """The tools of the provider."""
 
     truncated: bool
-    """Whether a list has reached its maximum of 200 definitions and there are more."""
+    """Whether a list was cut off at its maximum of 200 definitions."""
 
     types: list[UseView]
     """The entity types whose records are read with tools of the provider."""
@@ -3793,7 +3809,7 @@ class ProviderView(TypedDict):
     """The time of the last import of tools."""
 
     maxRetries: NotRequired[int | None]
-    """The number of retries after the first attempt, for tools that set no number; 0 if absent."""
+    """The number of retries after the first attempt, for tools that set no number. Default: 0."""
 
     mcpTransport: NotRequired[McpTransport | None]
 
@@ -3810,7 +3826,7 @@ class ProviderView(TypedDict):
     """The sources of the provider's reference data. The provider's tools fetch the data."""
 
     timeoutMs: NotRequired[int | None]
-    """The timeout of one attempt; 30 s if absent."""
+    """The timeout of one attempt. Default: 30 s."""
 
     toolPrefix: NotRequired[str | None]
     """The prefix of the names of imported tools."""
@@ -3966,7 +3982,7 @@ class RecordPageView(TypedDict):
     """The number of skipped records."""
 
     rowCount: int
-    """The number of records on the page."""
+    """The number of records in `rows`."""
 
     rows: list[dict[str, Any]]
     """The records."""
@@ -4028,7 +4044,7 @@ class ReferenceSource(TypedDict):
     """The type of the items, such as `users`."""
 
     extractionPath: NotRequired[str | None]
-    """The JSONPath of the items in the output; the whole output if absent."""
+    """The JSONPath of the items in the output. Default: the whole output."""
 
     fuzzyMatch: NotRequired[bool | None]
     """Whether the start of a name is enough to find an item."""
@@ -4056,7 +4072,7 @@ class ReferenceSource(TypedDict):
 
 
 class RegenerateBody(TypedDict):
-    """How to generate a prompt."""
+    """The options for generating a prompt."""
 
     save: NotRequired[bool | None]
     """Whether to save the new prompt. Default: true."""
@@ -4121,7 +4137,7 @@ class ReplayChangesBody(TypedDict):
     """The instructions."""
 
     tools: NotRequired[dict[str, str] | None]
-    """The implementation of each tool, by tool name. An implementation is written as `tool` or `tool@requirement`."""
+    """The tools to call in place of recorded tools, by the name of the recorded tool: `tool` or `tool@requirement`."""
 
 
 ReplayResponse = Union["ReplayView", "TrialReplayView"]
@@ -4156,7 +4172,7 @@ class Report(TypedDict):
     """The other arm."""
 
     difference: Differences
-    """A minus B."""
+    """The differences: arm A minus arm B."""
 
 
 class RequestedCallView(TypedDict):
@@ -4183,13 +4199,13 @@ class RequestedToolView(TypedDict):
 
 
 class RerunBody(TypedDict):
-    """The plan to execute again."""
+    """The changes for executing a plan again."""
 
     executionPlan: NotRequired[dict[str, Any] | None]
-    """A changed plan. Default: the plan of the execution."""
+    """A changed plan. Default: the plan of the earlier execution."""
 
     params: NotRequired[Any]
-    """The input of the call. Default: the input of the execution."""
+    """The input of the call. Default: the input of the earlier execution."""
 
 
 class ResolveBody(TypedDict):
@@ -4224,10 +4240,10 @@ class RestRecords(TypedDict):
     """The field that identifies a record. Its value, converted to text, is the `id` of the record."""
 
     idParameter: NotRequired[str | None]
-    """The name of the argument of `get`; `idField` if absent."""
+    """The name of the argument of `get`. Default: the value of `idField`."""
 
     items: NotRequired[str | None]
-    """The JSONPath of the records in the output of `list`; the whole output if absent."""
+    """The JSONPath of the records in the output of `list`. Default: the whole output."""
 
     list: str
     """The tool that lists all records. It is called without arguments."""
@@ -4266,7 +4282,7 @@ class RevisionView(TypedDict):
     """The principal that wrote the revision."""
 
     version: NotRequired[str | None]
-    """The version that the revision belongs to, for kinds with versions."""
+    """The version of the definition. Absent for kinds without versions."""
 
 
 Role = Literal["admin", "member"]
@@ -4323,7 +4339,7 @@ class RoutingRule(TypedDict):
     """The condition."""
 
     operationId: str
-    """The operation, by its slug or the id of its tool."""
+    """The operation that the rule selects, given by its slug or by the id of its tool."""
 
     priority: NotRequired[int | None]
     """The order of the rules: lowest number first, and in the order of the list if the numbers are equal. Default: 0."""
@@ -4526,7 +4542,7 @@ class RunStateView(TypedDict):
     """The consumption and the limits of the run."""
 
     canFork: bool
-    """Whether the run can be forked at this entry, with the current definitions and without other changes."""
+    """Whether the run can be forked at this entry if the fork uses the current definitions and changes nothing else."""
 
     firstMessage: int
     """The index of the first of the returned messages, from 0. If it is not 0, a request with `beforeMessage` returns
@@ -4534,7 +4550,7 @@ class RunStateView(TypedDict):
     """
 
     messageCount: int
-    """The number of all messages in the conversation with the model."""
+    """The number of messages in the conversation with the model, including those that are not returned."""
 
     messages: list[MessageView]
     """The messages, oldest first."""
@@ -4705,8 +4721,8 @@ class RunView(TypedDict):
     """The conversation, if the agent keeps one."""
 
     correlationId: NotRequired[str]
-    """The correlation id: from the header `X-Correlation-Id` of the request that started the run, otherwise the id of
-    that request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
+    """The correlation id: the header `X-Correlation-Id` of the request that started the run. Default: the id of that
+    request. Child runs have the same correlation id, and HTTP, gRPC and MCP tools send it with their requests.
     """
 
     costUsd: float
@@ -4716,7 +4732,7 @@ class RunView(TypedDict):
     """The decisions on earlier approvals."""
 
     message: NotRequired[str | None]
-    """Why the run ended, for a person."""
+    """Why the run ended, as a text for people."""
 
     outputs: AgentOutputs
     """The outputs of the run: the answer and the envelopes of all calls."""
@@ -4764,7 +4780,7 @@ class SafetyLimits(TypedDict):
     """The maximum number of output tokens of a reply. Default: `maxTokens` of the model."""
 
     maxTotalCost: NotRequired[float | None]
-    """The maximum cost in US dollars, of the model and of tools with a price. Default: 1."""
+    """The maximum cost in US dollars: of the model calls, and of the tools that have a price. Default: 1."""
 
 
 class SaveRequest(TypedDict):
@@ -4870,7 +4886,7 @@ class SecretView(TypedDict):
 
 
 SelectorCategory = Literal["api", "code", "data", "search", "utility"]
-"""The group under which a tool selector lists the tool."""
+"""The group of a tool in a user interface where tools are selected."""
 
 
 class SequenceEntry(TypedDict):
@@ -5010,7 +5026,7 @@ Source = Literal["manual", "auto-generated", "mcp-imported", "openapi-imported",
 
 
 class Split(TypedDict):
-    """Uses a library for a share of an agent's runs, to compare the library with the agent's usual tools."""
+    """A library and the share of an agent's runs that use it, to compare the library with the agent's usual tools."""
 
     library: str
     """The name of one of the agent's libraries."""
@@ -5031,16 +5047,16 @@ class SqlRecords(TypedDict):
     """The rows of a database table."""
 
     columns: NotRequired[dict[str, str] | None]
-    """Column names by field name, for columns whose name differs from the field."""
+    """Maps field names to column names. Only columns whose name differs from the field are listed."""
 
     idField: NotRequired[str | None]
     """The field that identifies a record. Its value, converted to text, is the `id` of the record."""
 
     table: str
-    """`table` or `schema.table`; the schema is `public` if absent."""
+    """`table` or `schema.table`. The default schema is `public`."""
 
     urlSecretRef: str
-    """The secret with the database URL. It must belong to the realm or the org, not to a user."""
+    """The name of the secret with the database URL. It must be a secret of the realm or the org, not of a user."""
 
     versionField: NotRequired[str | None]
     """An integer field that counts the writes of a record. Its value is the `version` of the record. A write that
@@ -5048,7 +5064,7 @@ class SqlRecords(TypedDict):
     """
 
     writable: NotRequired[bool | None]
-    """Whether records may be written; read-only if absent."""
+    """Whether records may be written. Default: false."""
 
     kind: Literal["sql"]
 
@@ -5117,7 +5133,7 @@ class SyncStateView(TypedDict):
     """The data type."""
 
     error: NotRequired[str | None]
-    """The error of the last attempt. If it is set, the items are those of the sync at `syncedAt`."""
+    """The error of the last attempt. If it is set, the items are still those that the sync at `syncedAt` returned."""
 
     nextSyncAt: NotRequired[str | None]
     """The time of the next attempt."""
@@ -5251,7 +5267,7 @@ class ToolDefinition(TypedDict):
     agentic: NotRequired[AgenticConfig | None]
 
     availableAs: NotRequired[list[Surface] | None]
-    """The kinds of callers to which the tool is offered; all three if absent."""
+    """The kinds of callers to which the tool is offered. Default: all three."""
 
     cache: NotRequired[CachePolicy | None]
 
@@ -5271,7 +5287,7 @@ class ToolDefinition(TypedDict):
     defaultRetryBackoff: NotRequired[Backoff | None]
 
     defaultRetryCount: NotRequired[int | None]
-    """The number of retries after the first attempt; the provider's `maxRetries` if absent."""
+    """The number of retries after the first attempt. Default: the provider's `maxRetries`."""
 
     description: NotRequired[str | None]
     """What the tool does, shown to the model."""
@@ -5280,7 +5296,7 @@ class ToolDefinition(TypedDict):
     """Whether the tool can be called."""
 
     errorHandling: NotRequired[dict[str, ErrorSemantics] | None]
-    """Actions by HTTP status."""
+    """The action for each HTTP status."""
 
     estimatedLatency: NotRequired[Latency | None]
 
@@ -5307,13 +5323,13 @@ class ToolDefinition(TypedDict):
     """
 
     longDescription: NotRequired[str | None]
-    """Usage notes; `description` if absent."""
+    """Usage notes. Default: the description."""
 
     maxOutputBytes: NotRequired[int | None]
-    """The size above which the output is truncated and attached as a blob; 2 MB if absent."""
+    """The size above which the output is truncated and attached as a blob. Default: 2 MB."""
 
     modelOutputBytes: NotRequired[int | None]
-    """The maximum size of the output that a model sees; 32 kB if absent."""
+    """The maximum size of the output that a model sees. Default: 32 kB."""
 
     name: NotRequired[str | None]
     """A name in any form, up to 128 characters, without the restrictions of `refName`. Default: `refName`."""
@@ -5479,7 +5495,7 @@ class ToolExample(TypedDict):
 
 
 class ToolExportView(TypedDict):
-    """The export of one tool. The tool is in one of the first three fields."""
+    """The export of one tool. The tool is in the field for its kind: `simpleTool`, `compositeTool` or `agenticTool`."""
 
     agenticTool: NotRequired[ExportedToolView | None]
 
@@ -5589,7 +5605,7 @@ class ToolProviderConfig(TypedDict):
     """The time of the last import of tools."""
 
     maxRetries: NotRequired[int | None]
-    """The number of retries after the first attempt, for tools that set no number; 0 if absent."""
+    """The number of retries after the first attempt, for tools that set no number. Default: 0."""
 
     mcpTransport: NotRequired[McpTransport | None]
 
@@ -5605,7 +5621,7 @@ class ToolProviderConfig(TypedDict):
     """The sources of the provider's reference data. The provider's tools fetch the data."""
 
     timeoutMs: NotRequired[int | None]
-    """The timeout of one attempt; 30 s if absent."""
+    """The timeout of one attempt. Default: 30 s."""
 
     toolPrefix: NotRequired[str | None]
     """The prefix of the names of imported tools."""
@@ -5711,7 +5727,7 @@ class ToolUsesView(TypedDict):
     """The tools that call the tool."""
 
     truncated: bool
-    """Whether a list has reached its maximum of 200 definitions and there are more."""
+    """Whether a list was cut off at its maximum of 200 definitions."""
 
     types: list[UseView]
     """The entity types whose records the tool reads."""
@@ -5753,10 +5769,10 @@ class ToolView(TypedDict):
     agentic: NotRequired[AgenticConfig | None]
 
     availableAs: NotRequired[list[Surface]]
-    """The kinds of callers to which the tool is offered; all three if absent."""
+    """The kinds of callers to which the tool is offered. Default: all three."""
 
     cache: NotRequired[CachePolicy]
-    """Whether results are cached."""
+    """Whether and how long results are cached."""
 
     cacheTtlSeconds: NotRequired[int | None]
     """The cache lifetime, for `cache: ttl`."""
@@ -5774,7 +5790,7 @@ class ToolView(TypedDict):
     defaultRetryBackoff: NotRequired[Backoff | None]
 
     defaultRetryCount: NotRequired[int | None]
-    """The number of retries after the first attempt; the provider's `maxRetries` if absent."""
+    """The number of retries after the first attempt. Default: the provider's `maxRetries`."""
 
     description: NotRequired[str | None]
     """What the tool does, shown to the model."""
@@ -5783,7 +5799,7 @@ class ToolView(TypedDict):
     """Whether the tool can be called."""
 
     errorHandling: NotRequired[dict[str, ErrorSemantics]]
-    """Actions by HTTP status."""
+    """The action for each HTTP status."""
 
     estimatedLatency: NotRequired[Latency | None]
 
@@ -5811,13 +5827,13 @@ class ToolView(TypedDict):
     """
 
     longDescription: NotRequired[str | None]
-    """Usage notes; `description` if absent."""
+    """Usage notes. Default: the description."""
 
     maxOutputBytes: NotRequired[int | None]
-    """The size above which the output is truncated and attached as a blob; 2 MB if absent."""
+    """The size above which the output is truncated and attached as a blob. Default: 2 MB."""
 
     modelOutputBytes: NotRequired[int | None]
-    """The maximum size of the output that a model sees; 32 kB if absent."""
+    """The maximum size of the output that a model sees. Default: 32 kB."""
 
     name: NotRequired[str | None]
     """A name in any form, up to 128 characters, without the restrictions of `refName`. Default: `refName`."""
@@ -5885,7 +5901,7 @@ class ToolView(TypedDict):
 
 
 ToolViewStatus = Literal["draft", "active", "disabled"]
-"""The status of a tool in such a view."""
+"""The status of an agentic or composite tool."""
 
 
 class ToolsExportView(TypedDict):
@@ -5903,11 +5919,11 @@ class ToolsExportView(TypedDict):
     """The tools in the format. `mcp` has `server` instead."""
 
     warnings: NotRequired[list[str]]
-    """Names the tools that are left out, because they have the same exported name."""
+    """Warnings that name the tools that are left out because several tools have the same exported name."""
 
 
 class TraceStep(TypedDict):
-    """A call to the model or to a tool that an execution made."""
+    """A call that an execution made to its model or to a tool."""
 
     action: NotRequired[str | None]
     """For a call to a tool: the name of the tool."""
@@ -5974,7 +5990,7 @@ class TrialCallView(TypedDict):
     error: NotRequired[ErrorCode | None]
 
     implementation: NotRequired[str | None]
-    """The implementation that replaced the tool, if any."""
+    """The tool that replaced `tool`, if any."""
 
     source: str
     """`recorded`: taken from the recording. `made`: the tool was called. `captured`: the call was a write, so it
@@ -5995,7 +6011,7 @@ class TrialItemView(TypedDict):
     """The agent."""
 
     libraries: list[str]
-    """The names of the compared libraries that have a run."""
+    """The names of the compared libraries with which a run has started."""
 
     runs: int
     """The number of started runs, of both libraries."""
@@ -6029,7 +6045,7 @@ class TrialReplayView(TypedDict):
     """
 
     identical: bool
-    """Whether the outcome is identical."""
+    """Whether the replay has the same outcome as the recording."""
 
     replayOf: str
     """The recorded run."""
@@ -6073,7 +6089,7 @@ class TrialView(TypedDict):
     """The other arm."""
 
     difference: Differences
-    """A minus B."""
+    """The differences: arm A minus arm B."""
 
     agentRef: str
     """The agent."""
@@ -6093,7 +6109,7 @@ class TurnView(TypedDict):
 
     callId: NotRequired[str | None]
     """If the turn is the result of a call: the id of the call. The turn that requested the call has an entry with the
-    same `callId` in `toolCalls`. Absent in turns of earlier releases.
+    same `callId` in `toolCalls`. Absent in turns that an earlier release stored.
     """
 
     content: str
@@ -6112,7 +6128,7 @@ class TurnView(TypedDict):
     """`user`, `assistant`, `system` or `tool`."""
 
     runId: NotRequired[str | None]
-    """The run of the turn."""
+    """The run that produced the turn."""
 
     tokensUsed: int
     """The tokens used."""
@@ -6136,7 +6152,7 @@ class TypeDefinition(TypedDict):
     """An entity type as its author wrote it."""
 
     category: NotRequired[str | None]
-    """The category of the generated tools; `quantum.crud` if absent."""
+    """The category of the generated tools. Default: `quantum.crud`."""
 
     description: NotRequired[str | None]
     """A description of the records, shown to the model."""
@@ -6153,12 +6169,12 @@ class TypeDefinition(TypedDict):
     """A name in any form, without the restrictions of `refName`. Default: `refName`."""
 
     pluralName: NotRequired[str | None]
-    """The plural form in tool names; derived from the singular if absent."""
+    """The plural form in tool names. Default: derived from the singular form."""
 
     records: NotRequired[RecordsIn | None]
 
     refName: NotRequired[str | None]
-    """The reference name of the type; the value of `name` if absent."""
+    """The reference name of the type. Default: the value of `name`."""
 
     relations: NotRequired[list[Relation] | None]
     """Fields that contain ids of other records."""
@@ -6167,7 +6183,7 @@ class TypeDefinition(TypedDict):
     """Fields that are indexed. Tool descriptions recommend them for filters."""
 
     singularName: NotRequired[str | None]
-    """The singular form in tool names. If absent, it is derived from the name, e.g. `sales_order` from `SalesOrder`."""
+    """The singular form in tool names. Default: derived from the name, e.g. `sales_order` from `SalesOrder`."""
 
     tags: NotRequired[list[str] | None]
     """Tags of the generated tools."""
@@ -6258,7 +6274,7 @@ class TypeView(TypedDict):
     """Warnings for the author."""
 
     category: NotRequired[str | None]
-    """The category of the generated tools; `quantum.crud` if absent."""
+    """The category of the generated tools. Default: `quantum.crud`."""
 
     description: NotRequired[str | None]
     """A description of the records, shown to the model."""
@@ -6275,12 +6291,12 @@ class TypeView(TypedDict):
     """A name in any form, without the restrictions of `refName`. Default: `refName`."""
 
     pluralName: NotRequired[str | None]
-    """The plural form in tool names; derived from the singular if absent."""
+    """The plural form in tool names. Default: derived from the singular form."""
 
     records: NotRequired[RecordsIn | None]
 
     refName: str
-    """The reference name of the type; the value of `name` if absent."""
+    """The reference name of the type. Default: the value of `name`."""
 
     relations: NotRequired[list[Relation]]
     """Fields that contain ids of other records."""
@@ -6289,7 +6305,7 @@ class TypeView(TypedDict):
     """Fields that are indexed. Tool descriptions recommend them for filters."""
 
     singularName: NotRequired[str | None]
-    """The singular form in tool names. If absent, it is derived from the name, e.g. `sales_order` from `SalesOrder`."""
+    """The singular form in tool names. Default: derived from the name, e.g. `sales_order` from `SalesOrder`."""
 
     tags: NotRequired[list[str]]
     """Tags of the generated tools."""
@@ -6302,7 +6318,7 @@ class UndoBody(TypedDict):
     """Whether to return the plan without executing it."""
 
     partial: NotRequired[bool | None]
-    """Whether to undo the other calls if some calls cannot be undone."""
+    """Whether to undo the remaining calls if some calls cannot be undone. If false, such an undo is rejected."""
 
 
 class UndoView(TypedDict):
@@ -6328,7 +6344,7 @@ UndoneCallView = TypedDict(
 
 
 class UnifiedParameter(TypedDict):
-    """A parameter of a composite tool: a parameter in the short form, and its names in the operations."""
+    """A parameter of a composite tool: a parameter in the short form, and its name in each operation."""
 
     defaultValue: NotRequired[Any]
     """The default value."""
@@ -6345,7 +6361,7 @@ class UnifiedParameter(TypedDict):
     """
 
     name: NotRequired[str | None]
-    """The name; the key in the map if absent."""
+    """The name. Default: the key in the map."""
 
     required: NotRequired[bool | None]
     """Whether the parameter is required."""
@@ -6353,7 +6369,7 @@ class UnifiedParameter(TypedDict):
     type: NotRequired[ParameterType | None]
 
     operationMappings: NotRequired[dict[str, OperationMapping] | None]
-    """The names of the parameter in the operations, by operation slug."""
+    """The name of this parameter in each operation, by operation slug."""
 
 
 UnknownOutcome = Literal["model", "person"]
@@ -6387,11 +6403,12 @@ class Usage(TypedDict):
 
 
 class UseView(TypedDict):
-    """A definition that uses another one."""
+    """A definition that uses the requested tool or provider."""
 
     by: list[str]
-    """How the definition uses the other one. Agents: `name`, `library`, `category` and `tag`. Tools: `fallback`,
-    `verify`, `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types: `records`.
+    """How the definition uses the tool or provider. Agents: `name`, `library`, `category` and `tag`. Tools:
+    `fallback`, `verify`, `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types:
+    `records`.
     """
 
     refName: str
@@ -6424,7 +6441,7 @@ class VerificationView(TypedDict):
     """Whether the hash chain is intact."""
 
     why: NotRequired[str | None]
-    """The reason."""
+    """Why the entry does not match."""
 
 
 class WaitingInvocationView(TypedDict):

@@ -73,7 +73,7 @@ def list_root_types() -> Operation[RootTypes]:
 
 
 def save_record(body: SaveRequest) -> Operation[SavedView]:
-    """Saves a record: creates it, or replaces the record with its id."""
+    """Saves a record: creates it, or replaces the existing record with the same id."""
     return Operation("POST", "/api/query/save", body=body)
 
 
@@ -101,8 +101,8 @@ def create_agentic_tool(body: dict[str, Any]) -> Operation[AgenticToolView]:
 
 
 def invoke_agentic_tool(body: InvokeBody) -> Operation[InvocationView]:
-    """Invokes an agentic tool. If a call of its run needs an approval, the status of the response is 202. The client then
-    decides the approval, with the `runId` in `approvals`, and reads the execution.
+    """Invokes an agentic tool. If the invocation waits for an approval or a client, the status of the response is 202. The
+    client then decides each approval under the `runId` in `approvals`, and reads the execution.
     """
     return Operation("POST", "/api/v1/agentic-tools/invoke", body=body)
 
@@ -214,7 +214,7 @@ def list_ai_tools(
 
 
 def get_ai_tool(ref: str) -> Operation[AiToolView]:
-    """Returns a tool in the form of the list. Also finds built-in tools, which the list does not contain."""
+    """Returns a tool with the same fields as in the list. Also finds built-in tools, which the list does not contain."""
     return Operation("GET", path("/api/v1/ai-tools/{ref}", ref))
 
 
@@ -345,7 +345,7 @@ def list_agent_tools(ref: str, *, message: str | None = None) -> Operation[Page[
 
 
 def report_trials(ref: str, *, since: str | None = None) -> Operation[LiveReportView]:
-    """Reports on an agent's runs with and without the libraries of its split."""
+    """Reports on an agent's live split and its shadow runs: compares runs with a library to runs without one."""
     return Operation("GET", path("/api/v1/ai/agents/{ref}/trial-report", ref), query={"since": since})
 
 
@@ -516,8 +516,8 @@ def listen_to_events(
     after: str | None = None,
     last_event_id: str | None | None = None,
 ) -> StreamOperation:
-    """Streams the changes in the realm that the caller may read. The stream starts after the event `Last-Event-ID`, or now
-    if the header is absent.
+    """Streams the changes in the realm, as far as the caller may read the changed objects. The stream starts after the
+    event `Last-Event-ID`, or now if the header is absent.
     """
     return StreamOperation(
         "GET",
@@ -578,7 +578,7 @@ def list_models(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Operation[Page[ModelView]]:
-    """Lists the models that the server knows, sorted by name: those with a price in this realm, and the default model."""
+    """Lists the models that have a price in this realm, and the default model, sorted by name."""
     return Operation(
         "GET",
         "/api/v1/ai/models",
@@ -905,9 +905,7 @@ def return_tool_results(
     *,
     wait: bool | None = None,
 ) -> Operation[AgentResponseView | AcceptedView]:
-    """Returns the results of client tools to a run. Responds when the run ends or waits again, or at once with
-    `wait=false`.
-    """
+    """Sends the results of client tools to a run. Responds when the run ends or waits again, or at once with `wait=false`."""
     return Operation("POST", path("/api/v1/ai/runs/{id}/tool-results", id), query={"wait": wait}, body=body)
 
 
@@ -1020,7 +1018,7 @@ def accept_tools(ref: str, body: AcceptBody) -> Operation[McpAcceptedView]:
 
 
 def discover_tools(ref: str) -> Operation[DiscoveryView]:
-    """Discovers the tools of a provider's server: imports new tools, and reports changed and missing ones."""
+    """Discovers the tools of a provider's MCP server: imports new tools, and reports changed and missing tools."""
     return Operation("POST", path("/api/v1/ai/tool-providers/{ref}/discover", ref))
 
 
@@ -1152,7 +1150,7 @@ def import_grpc(body: GrpcImportBody) -> Operation[ImportView]:
 
 
 def import_mcp_tools(body: McpImportBody) -> Operation[McpImportView]:
-    """Imports the tools of an MCP server. If the server cannot list its tools, nothing is saved."""
+    """Imports the tools of an MCP server. If the MCP server cannot list its tools, nothing is saved."""
     return Operation("POST", "/api/v1/ai/tools/import/mcp", body=body)
 
 
@@ -1431,8 +1429,8 @@ def create_composite_tool(body: dict[str, Any]) -> Operation[CompositeToolView]:
 
 
 def invoke_composite_tool(body: CompositeInvokeBody) -> Operation[CompositeInvocationView]:
-    """Calls a composite tool. The response is 200 also if the call failed. It is 202 if the operation waits for an approval
-    or a client: decide the approval under its `runId`, then read the run `executionId`.
+    """Calls a composite tool. The response is 200 also if the call failed. It is 202 if the operation waits for an
+    approval or a client. The client then decides the approval under its `runId`, and reads the run `executionId`.
     """
     return Operation("POST", "/api/v1/composite-tools/invoke", body=body)
 
@@ -1458,8 +1456,8 @@ def delete_composite_tool(ref: str, *, if_match: str | None | None = None) -> Op
 
 
 def route_composite_tool(ref: str, body: CompositeRouteBody) -> Operation[CompositeRouteView]:
-    """Returns the operation and the parameters that a call would have, without the call. The response is 200 also if the
-    call would be refused.
+    """Returns the operation and the parameters that a call with this input would have. Makes no call. The response is 200
+    also if the call would be refused.
     """
     return Operation("POST", path("/api/v1/composite-tools/{ref}/route", ref), body=body)
 
@@ -1476,8 +1474,8 @@ def export_tools(
     category: str | None = None,
     tag: str | None = None,
 ) -> Operation[ToolsExportView]:
-    """Exports all tools that the caller may execute, with code that calls them. `mcp` exports the tools that are available
-    as `mcpTool`, the other formats those that are available as `tool`.
+    """Exports all tools that the caller may execute, with code that calls them. The format `mcp` exports the tools that
+    are available as `mcpTool`. All other formats export the tools that are available as `tool`.
     """
     return Operation(
         "GET",
