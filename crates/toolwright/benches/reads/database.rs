@@ -102,10 +102,16 @@ impl Database {
         Names {
             run: template.run.clone(),
             waiting: template.waiting.clone(),
+            long: template.long.clone(),
             realm: realm.to_owned(),
             principal: principal.to_owned(),
             middle: (micros, time),
         }
+    }
+
+    /// Returns the number of journal entries.
+    pub(crate) async fn entries(&mut self) -> String {
+        self.texts("SELECT CAST(COUNT(*) AS TEXT) FROM journal").await.remove(0)
     }
 
     /// Executes a query and returns the number of rows.

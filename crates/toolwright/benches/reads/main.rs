@@ -1,6 +1,6 @@
 //! Benchmarks the routes that read runs, approvals, effects and definitions, on a database with 100,000 runs and a
-//! million journal entries. After each request, the SQL of the route is executed directly, for comparison. The query
-//! plan of the SQL is checked too.
+//! million journal entries, and the routes that read one run with 20,000 entries. After each request, the SQL of the
+//! route is executed directly, for comparison. The query plan of the SQL is checked too.
 //!
 //! The benchmark measures SQLite, and also Postgres when `scripts/with-services` starts it. `TOOLWRIGHT_BENCH_RUNS` sets
 //! the number of runs, and `TOOLWRIGHT_BENCH_ROUNDS` the number of requests per route.
@@ -30,7 +30,10 @@ use serde_json::{Value, json};
 use database::Database;
 use percentiles::Latencies;
 use routes::{Names, Route};
-use server::{Server, read_response, request, send_request, start, stop};
+use server::{Server, read_response, request, resident_mb, send_request, start, stop};
+
+/// The number of writes in the long run. Each write has two journal entries.
+const LONG_RUN_ITEMS: usize = 10_000;
 
 fn main() {
     let setting = |name: &str, default: usize| std::env::var(name).ok().map_or(default, |text| text.parse().unwrap());
@@ -62,7 +65,13 @@ fn measure(
     let run = create_template(&server);
     let mut database = runtime.block_on(Database::connect(url));
     runtime.block_on(database.fill(&run, runs));
-    let names = runtime.block_on(database.names(&run));
+    let started = Instant::now();
+    let long = create_long_run(&server);
+    let seconds = started.elapsed().as_secs_f64();
+    let entries = runtime.block_on(database.entries());
+    println!("| {name}: {entries} entries; {LONG_RUN_ITEMS} writes in one run took {seconds:.1} s | | | | | | |");
+    let memory = resident_mb(server.child.id());
+    let names = runtime.block_on(database.names(&Names { long, ..run }));
     for route in routes::all(&names) {
         let (ours, by_hand) = alternate(runtime, &server, &mut database, &route, rounds);
         let columns =
@@ -74,6 +83,8 @@ fn measure(
         let scanned = route.sql.as_deref().map(|sql| runtime.block_on(database.scanned_tables(sql)));
         println!("| {name}, {} | {} | {compared} | {} |", route.name, columns(&ours), scanned.unwrap_or_default());
     }
+    let growth = resident_mb(server.child.id()) - memory;
+    println!("| {name}: memory {memory:.0} MB before the reads, {growth:.0} MB more after them | | | | | | |");
     stop(server.child);
 }
 
@@ -130,6 +141,31 @@ fn create_template(server: &Server) -> Names {
     }
     assert_eq!(run["status"], "COMPLETED", "{run}");
     Names { run: text(&run["runId"]), waiting: text(&waiting), ..Names::default() }
+}
+
+/// Executes an agentic tool that writes once for each item of a long list. Returns the id of its run.
+fn create_long_run(server: &Server) -> String {
+    let post = |path: &str, body: &Value| -> Value {
+        let response = send_request(&server.address, &request("POST", path, &body.to_string()));
+        serde_json::from_str(&response).unwrap()
+    };
+    let put = json!({ "refName": "put", "toolType": "FUNCTION", "sideEffects": "writes", "invocation": { "path": "echo" },
+        "outputJsonSchema": {} });
+    post("/api/v1/ai/tools", &put);
+    let step = json!({ "step": 1, "forEach": "${input.items}", "parameters": { "item": "${item}" } });
+    let rules = json!([{ "when": { "user": "The plan was executed" }, "reply": { "text": "Done." } },
+        { "reply": { "text": json!({ "reasoning": "All items.", "steps": [step] }).to_string() } }]);
+    let model = json!({ "provider": "scripted", "model": "rules", "extraParams": { "script": { "rules": rules } } });
+    let tool = json!({ "name": "Put all", "slug": "put-all", "description": "Writes all items.", "executionMode": "deterministic",
+        "embeddedLLMConfig": model, "toolAllocation": { "sequence": [{ "step": 1, "actionSlug": "put" }] },
+        "inputSchema": { "type": "object", "properties": { "task": { "type": "string" }, "items": { "type": "array" } } },
+        "safetyLimits": { "maxItems": LONG_RUN_ITEMS, "maxDurationSeconds": 3600 } });
+    post("/api/v1/agentic-tools", &tool);
+    let items: Vec<String> = (0..LONG_RUN_ITEMS).map(|item| format!("item {item}")).collect();
+    let params = json!({ "tool": "put-all", "params": { "task": "Write all items.", "items": items } });
+    let response = post("/api/v1/agentic-tools/invoke", &params);
+    assert_eq!(response["success"], true, "{response}");
+    text(&response["meta"]["executionId"])
 }
 
 fn text(value: &Value) -> String {

@@ -7,6 +7,8 @@ pub(crate) struct Names {
     pub run: String,
     /// A run that waits for approvals.
     pub waiting: String,
+    /// A run with 20,000 entries.
+    pub long: String,
     pub realm: String,
     pub principal: String,
     /// The time halfway between the first and the last start of a run, in microseconds and in RFC 3339.
@@ -27,7 +29,7 @@ const RUN_COLUMNS: &str = "r.id, r.kind, r.subject, r.subject_hash, r.parent_id,
     r.cost_usd, r.driver_id, r.last_entry_n, r.last_entry_hash";
 
 pub(crate) fn all(names: &Names) -> Vec<Route> {
-    let Names { run, realm, .. } = names;
+    let Names { run, realm, long, .. } = names;
     let mut routes = run_lists(names);
     let mut add = |name: &str, path: String, sql: Option<String>| {
         routes.push(Route { name: name.to_owned(), path: format!("/api/v1/ai/{path}"), sql });
@@ -48,6 +50,16 @@ pub(crate) fn all(names: &Names) -> Vec<Route> {
             "SELECT {RUN_COLUMNS} FROM runs r WHERE r.parent_id = '{run}' ORDER BY r.started_at, r.id LIMIT 500"
         )),
     );
+    add(
+        "long run, last page of the journal",
+        format!("runs/{long}/journal?from=19950"),
+        Some(format!(
+            "SELECT n, written_at, kind, body, hash FROM journal WHERE run_id = '{long}' AND n >= 19950 ORDER BY n LIMIT 50"
+        )),
+    );
+    add("long run, state in the middle", format!("runs/{long}/state?at=10000"), None);
+    add("long run, state at the end", format!("runs/{long}/state"), None);
+    add("long run, tree", format!("runs/{long}/tree"), None);
     let calls = |table: &str, order: &str, filter: &str| {
         Some(format!(
             "SELECT c.*, r.subject, r.owner_id, r.parent_id FROM {table} c JOIN runs r ON r.id = c.run_id
