@@ -25,6 +25,7 @@ use crate::config::{Config, DatabaseSync, Flags, LogFormat};
 use crate::demo::{self, Demo};
 use crate::environment::Environment;
 use crate::listen;
+use crate::memory;
 use crate::restate;
 use crate::sandbox;
 use crate::telemetry;
@@ -113,6 +114,7 @@ pub(crate) async fn run(args: ServeArgs, environment: Environment) -> anyhow::Re
     restate::serve(&config, &engine, &connections, stop.clone()).await.context("connect to Restate")?;
     let imports = McpImports::new(engine.clone(), mcp_client.clone());
     engine.spawn_background(imports.clone().keep_in_sync(DISCOVERY_INTERVAL, engine.shutdown_token()));
+    engine.spawn_background(memory::release_unused_periodically(engine.shutdown_token()));
     let mcp = McpServices { server: mcp_server(&config, &engine, args.mcp_fixtures), imports };
     let app = toolwright_api::router(engine.clone(), mcp);
     connections.spawn(listen::serve(listener, app, config.connection_limits(), stop.clone()));
