@@ -1,4 +1,4 @@
-//! Wire views of the events of a stream.
+//! Wire views of the events that the stream of a run sends.
 
 use serde::{Deserialize, Serialize};
 use toolwright_machine::agent::ApprovalRequest;
@@ -8,7 +8,7 @@ use toolwright_types::{RunStatus, Timestamp, Usage};
 use crate::approval_views::ChildRunView;
 use crate::run_views::{ApprovalView, ClientActionView};
 
-/// An event of a stream.
+/// An event of the stream of a run.
 #[derive(Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamEventView {

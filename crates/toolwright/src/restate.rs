@@ -46,8 +46,8 @@ pub(crate) async fn serve(
     }
     serve_callback(config, engine, tasks, stop).await?;
     let runs = engine.runs.clone();
-    // Submits the runs that were started but not submitted to Restate. A new Restate instance has no runs, so all
-    // active runs are submitted.
+    // Wakes all scheduled runs that are running or due: Restate may not know a run that was started shortly before a
+    // crash, and a new Restate instance knows none.
     tasks.spawn(async move { runs.wake_idle_runs(Duration::ZERO).await });
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The role of a run in a trial. An arm of a trial consists of the runs that use one library.
+//! The role of a run in a trial. A trial compares variants, which are called arms. In most trials, the runs of one arm use
+//! the same library.
 
 use std::str::FromStr;
 
@@ -14,7 +15,7 @@ use crate::{RunId, TrialId};
 pub struct Trial {
     /// The kind of trial.
     pub kind: TrialKind,
-    /// The arm of the run: the name of its library. `default` means that the run uses no library.
+    /// The arm of the run: the name of its library, `default` for a run without a library, or `replay`.
     pub arm: String,
     /// The run that this run replays or shadows.
     #[serde(default, skip_serializing_if = "Option::is_none")]

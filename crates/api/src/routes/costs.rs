@@ -20,7 +20,7 @@ pub struct CostEstimateView {
     pub agent_ref: String,
     /// The version of the agent.
     pub version: String,
-    /// The highest cost of one run in US dollars; null if it is not known. `unknown` says why.
+    /// The highest possible cost of one run in US dollars; null if it is not known. `unknown` says why.
     pub worst_case_usd: Option<f64>,
     /// The limit that determines the worst case: `maxIterations`, `maxTokens` or `maxCostUsd`.
     pub binding_limit: Option<String>,

@@ -262,12 +262,12 @@ async fn resume_after_a_restart_and_after_deletion(storage: Storage) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_resumes_after_a_restart_on_sqlite() {
+async fn event_stream_resumes_after_a_restart_and_resets_if_missed_events_were_deleted_on_sqlite() {
     resume_after_a_restart_and_after_deletion(Storage::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_resumes_after_a_restart_on_postgres() {
+async fn event_stream_resumes_after_a_restart_and_resets_if_missed_events_were_deleted_on_postgres() {
     resume_after_a_restart_and_after_deletion(Storage::PostgresAndRedis).await;
 }
 

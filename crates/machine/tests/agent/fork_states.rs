@@ -12,7 +12,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn fork_state_after_every_entry_agrees_with_the_open_effects(script in scripts()) {
+    fn fork_state_after_each_entry_matches_the_state_of_the_run(script in scripts()) {
         let (driver, _) = ScriptedDriver::new(&script, false).run_to_end();
         let mut entries = driver.journal.into_iter();
         let mut replayer = Replayer::new(entries.next().unwrap(), None).unwrap();

@@ -37,7 +37,7 @@ fn updated_row<'t>(
     for column in &table.columns {
         let (was, is) = (current.get(&column.field).unwrap_or(&Value::Null), record.get(&column.field));
         let is = is.unwrap_or(&Value::Null);
-        // Columns with bytes are read-only, so a missing value leaves them unchanged.
+        // Binary columns cannot be written. A missing value therefore means unchanged, not null.
         if was == is || column.computed || (column.bytes && is.is_null()) {
             continue;
         }

@@ -31,8 +31,7 @@ pub struct RunQuery {
     pub kind: Option<RunKind>,
     /// The kind of trial that the run belongs to.
     pub trial: Option<TrialKind>,
-    /// The id of the trial that the run belongs to. For a replay or shadow run without a trial, the id of the original
-    /// run.
+    /// For a comparison, the id of the trial. For a replay or a shadow run, the id of the original run.
     pub trial_of: Option<String>,
     /// The earliest start time.
     pub since: Option<Timestamp>,

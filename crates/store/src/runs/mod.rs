@@ -186,7 +186,7 @@ pub struct TrialAssignment {
     pub kind: TrialKind,
     /// The name of the arm: one of the variants that the trial compares.
     pub arm: String,
-    /// The id of the trial. For a replay or shadow run without a trial, the id of the original run.
+    /// For a comparison, the id of the trial. For a replay or a shadow run, the id of the original run.
     pub of: Option<String>,
 }
 

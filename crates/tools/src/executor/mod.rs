@@ -406,7 +406,8 @@ impl Executor {
 }
 
 impl Preparation {
-    /// Returns the same call under the name `name`. Used if the called tool replaces a tool with this name.
+    /// Returns the same call under the name `name`. Used if a library replaces the tool `name`: the replacement is
+    /// executed, but the envelope names the tool that the model called.
     pub fn with_name(self, name: &str) -> Self {
         match self {
             Preparation::Ready(mut ready) => {

@@ -66,7 +66,8 @@ fn measure(server: &Server, name: &str, request: &[u8], width: usize) {
     );
 }
 
-/// Prints the number of model calls and tokens of one task. A scripted model reports the server's token estimate.
+/// Prints the number of model calls and tokens of one task. The model is a script, so the number of tokens is an
+/// estimate of the server.
 fn print_model_use(server: &Server, name: &str, request: &[u8]) {
     let response: Value = serde_json::from_str(&send_request(&server.address, request)).unwrap();
     let (calls, tokens) = match response["meta"].as_object() {

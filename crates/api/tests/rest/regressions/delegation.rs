@@ -14,7 +14,7 @@ crate::on_sqlite!(
     run_has_status_awaiting_client_while_its_delegate_waits_for_the_client,
 );
 
-/// The server stores the caller's row asynchronously, so the first call may start a delegate before the row exists.
+/// The row of the calling run is stored asynchronously, so its first call may start a delegate before the row exists.
 async fn first_call_of_a_run_can_start_a_delegate(server: Server) {
     server.define_agent("helper", json!([{ "reply": { "text": "Helped." } }]), json!({})).await;
     let rules = calls_then(json!([delegate_call("helper")]), "Told: {{result/responseText}}");
