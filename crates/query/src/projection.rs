@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::Field;
 
-/// Selects the fields of a document that are returned. If the text has fields with `+`, only these fields are returned.
-/// Fields with `-` are removed.
+/// Selects the fields of a document that are returned, in the form `+name, -secret`. If there are fields with `+`, only
+/// these are returned. Fields with `-` are removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Projection {
     /// The fields in the order of the text. The flag is `true` for a field with `-`.

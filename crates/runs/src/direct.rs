@@ -34,7 +34,7 @@ use super::refused::{digest, shortened};
 use super::registry::RunSnapshot;
 use super::{PredefinedRun, RunLaunch, RunScope, Runs};
 
-/// The result of a direct call.
+/// The state of a direct call when it has ended or waits.
 pub enum DirectOutcome {
     /// The call ended, with output or with an error.
     Done(Box<ToolEnvelope>),

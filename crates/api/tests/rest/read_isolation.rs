@@ -165,7 +165,8 @@ async fn get_routes_return_no_data_of_another_realm_or_owner(server: Server) {
     let private = owned.private();
     let all: Vec<String> = private.iter().cloned().chain(["hidden".to_owned(), "Hidden".to_owned()]).collect();
     let foreign = server.issue_key(json!({ "principal": "stranger", "realm": "other" })).await;
-    // An administrator may list all principals of its organization, so only the owner's data counts there.
+    // An administrator may list all principals of its organization, and the owner's name contains `hidden`. So for the
+    // administrator, only the private texts are leaks.
     let callers = [
         ("an administrator in another realm", server.in_realm("other"), &private, true),
         ("a member of another realm", server.with_key(&foreign), &all, true),

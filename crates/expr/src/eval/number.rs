@@ -78,8 +78,8 @@ fn order_mixed(int: i128, double: f64) -> Option<Ordering> {
     if double.is_nan() {
         return None;
     }
-    // The cast keeps the part before the decimal point. Values beyond the `i128` range become the nearest `i128`, which
-    // is still outside the range of 64-bit integers.
+    // The cast turns values beyond the `i128` range into the nearest `i128`, which is still outside the range of 64-bit
+    // integers.
     let whole = double.trunc() as i128;
     let by_fraction = 0.0_f64.partial_cmp(&double.fract())?;
     Some(int.cmp(&whole).then(by_fraction))

@@ -30,7 +30,8 @@ pub struct Query {
     excluded: Vec<Condition>,
 }
 
-/// Filters and links that a match must satisfy.
+/// Filters and links of some variables of the query. A match satisfies the required condition and none of the excluded
+/// conditions.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Condition {
     /// The variables of the condition, without duplicates.
@@ -39,7 +40,7 @@ struct Condition {
     links: Vec<Link>,
 }
 
-/// A required connection between the items that are bound to variables. The fields are indexes of variables.
+/// A connection between the items that are bound to variables. The fields are indexes of variables.
 #[derive(Debug, Clone, PartialEq)]
 enum Link {
     /// `child` is an element of `parent`.

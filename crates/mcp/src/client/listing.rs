@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_without_a_fingerprint_is_not_checked() {
+    fn changes_of_a_tool_without_an_accepted_fingerprint_are_not_rejected() {
         let mut definition = accepted(&tool("says it", json!({})));
         definition.invocation.fingerprint = None;
         let changed = Listing::new(vec![tool("says something else", json!({}))], None).unwrap();

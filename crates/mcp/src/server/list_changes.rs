@@ -18,7 +18,7 @@ const LIVENESS_INTERVAL: Duration = Duration::from_secs(60);
 /// notification.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// Compares the lists that a client has received with the current lists.
+/// Compares the current lists with those that the server read when the session began.
 pub(super) struct ListWatcher {
     server: Server,
     session: Option<Session>,

@@ -89,8 +89,8 @@ async fn tools_of_a_server_with_the_older_sse_transport_can_be_imported_and_call
     let (status, view) = api(&server, Method::POST, "tools/import/mcp", Some(import)).await;
     assert_eq!((status, &view["imported"]), (200, &json!([{ "refName": "x_echo" }])), "{view}");
     assert_eq!(text(&call(&server, "x_echo", json!({ "message": "hello" })).await), "Echo: hello");
-    // The current transport does not work with this server. This shows that the setting `mcpTransport` selects the
-    // transport.
+    // This server does not support streamable HTTP. So the call fails after `mcpTransport` is changed, which shows that
+    // the setting selects the transport.
     let current = json!({ "mcpTransport": "streamable-http" });
     api(&server, Method::PATCH, "tool-providers/old", Some(current)).await;
     let refused = call(&server, "x_echo", json!({ "message": "hello" })).await;

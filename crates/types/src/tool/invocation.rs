@@ -36,7 +36,7 @@ pub enum ToolType {
 }
 
 impl ToolType {
-    /// Whether `invocation.method` is an HTTP method.
+    /// Whether tools of this type send HTTP requests. `invocation.method` is then the HTTP method.
     pub fn uses_http(self) -> bool {
         matches!(self, ToolType::ExternalRest | ToolType::Helix)
     }

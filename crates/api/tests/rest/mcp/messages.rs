@@ -28,8 +28,7 @@ async fn mcp_session_is_usable_only_by_its_creator(server: Server) {
 async fn client_of_an_older_protocol_revision_is_notified_of_changed_lists(server: Server) {
     let session = Session::initialize(&server, json!({})).await;
     let mut notifications = session.listen().await;
-    // The server detects a change by comparison with the list that it last returned, so the client first requests the
-    // list.
+    // The server compares its lists with those that it read when the session began.
     session.stream(1, "tools/list", json!({})).await.wait_for(|message| message["id"] == 1).await;
     server.define_echo("t_new", json!({})).await;
     notifications.notification("notifications/tools/list_changed").await;
