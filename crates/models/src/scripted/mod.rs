@@ -62,9 +62,9 @@ use rule::{Rule, ScriptedReply};
 /// `?`. `{{city:compact}}` has only the letters and digits of the value, in lower case. Inserted values are not
 /// searched for placeholders.
 ///
-/// A reply has `text`, or `json`: a value that is written as JSON text. If a string in `json` consists of one
-/// placeholder, the value of the placeholder replaces the string and keeps its type. A call has `arguments`, or
-/// `rawArguments` for text that is not JSON. A reply may also set `stop`, `thinking` and `usage`.
+/// A reply has `text`, or `json`: a value that is written as JSON text. A call has `arguments`, or `rawArguments` for
+/// text that is not JSON. If a string in `json` or `arguments` consists of one placeholder, the value of the placeholder
+/// replaces the string and keeps its type. A reply may also set `stop`, `thinking` and `usage`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Script {

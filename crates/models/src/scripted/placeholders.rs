@@ -42,11 +42,6 @@ impl<'a> Placeholders<'a> {
         filled
     }
 
-    /// Fills in the placeholders of all strings of a value.
-    pub(super) fn fill_strings(&self, value: &Value) -> Value {
-        map_strings(value, &|text| Value::String(self.fill(text)))
-    }
-
     /// Fills in the placeholders of all strings of a value. A string that consists of one placeholder is replaced by
     /// the value of the placeholder, which keeps its type.
     pub(super) fn fill_typed(&self, value: &Value) -> Value {
@@ -115,15 +110,22 @@ fn lookup(text: &str, pointer: &str) -> Lookup {
     found.map_or(Lookup::Missing, Lookup::Found)
 }
 
-/// Parses a text as JSON. If it is not JSON, parses its first `<data>` block that contains JSON. The server marks data
-/// in messages with such blocks.
+/// The start of a note that the server appends to a result, such as a note about an edited approval.
+const NOTE: &str = "\n\n[note: ";
+
+/// Parses a text as JSON, without the notes after it. If it is not JSON, parses its first `<data>` block that contains
+/// JSON. The server marks data in messages with such blocks.
 fn json_in(text: &str) -> Option<Value> {
     let block = |piece: &str| {
         let (_, rest) = piece.split_once('>')?;
         let (content, _) = rest.split_once("</data>")?;
         serde_json::from_str(content).ok()
     };
-    serde_json::from_str(text).ok().or_else(|| text.split("<data").skip(1).find_map(block))
+    let result = text.split_once(NOTE).map_or(text, |(result, _notes)| result);
+    serde_json::from_str(text)
+        .or_else(|_| serde_json::from_str(result))
+        .ok()
+        .or_else(|| text.split("<data").skip(1).find_map(block))
 }
 
 fn map_strings(value: &Value, fill: &dyn Fn(&str) -> Value) -> Value {

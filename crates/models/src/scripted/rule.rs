@@ -130,7 +130,7 @@ impl ScriptedReply {
             name: call.name.clone(),
             arguments: match &call.raw_arguments {
                 Some(raw) => Arguments::Malformed(raw.clone()),
-                None => Arguments::Json(placeholders.fill_strings(&Value::Object(call.arguments.clone()))),
+                None => Arguments::Json(placeholders.fill_typed(&Value::Object(call.arguments.clone()))),
             },
         });
         let tool_calls: Vec<RequestedCall> = calls.collect();

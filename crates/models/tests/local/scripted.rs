@@ -157,6 +157,26 @@ fn json_reply_escapes_texts_and_keeps_the_types_of_values() {
 }
 
 #[test]
+fn arguments_keep_the_types_of_values() {
+    let arguments = json!({ "id": "{{result/0/id}}", "text": "ticket {{result/0/id}}", "ids": ["{{result/0/id}}"], "result": "{{results/0/1}}" });
+    let model = scripted(json!({"otherwise": {"toolCalls": [{"name": "get", "arguments": arguments}]}}));
+    let result =
+        json!({"role": "tool", "id": "c", "name": "list", "content": r#"[{"id": 7}, null]"#, "is_error": false});
+    let reply = complete(&model, &request(json!([{"role": "user", "content": "go"}, result]))).unwrap();
+    let expected = json!({ "id": 7, "text": "ticket 7", "ids": [7], "result": null });
+    assert_eq!(reply.tool_calls[0].arguments, Arguments::Json(expected));
+}
+
+#[test]
+fn placeholder_reads_a_result_that_ends_with_notes() {
+    let model = scripted(json!({"otherwise": {"text": "{{result/stock}} {{results/0/text}}"}}));
+    let content = "{\"stock\":4,\"text\":\"a\\n\\n[note: b]\"}\n\n[note: message of the tool: x]\n\n[note: a person changed the arguments of this call to {\"id\":2}]";
+    let result = json!({"role": "tool", "id": "c", "name": "t", "content": content, "is_error": false});
+    let reply = complete(&model, &request(json!([{"role": "user", "content": "go"}, result]))).unwrap();
+    assert_eq!(reply.content, "4 a\n\n[note: b]");
+}
+
+#[test]
 fn scripts_can_be_combined_and_earlier_rules_take_precedence() {
     let script = |user: &str, text: &str, otherwise: Value| {
         let rule = json!({"when": {"user": user}, "reply": {"text": text}});
