@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 use toolwright_gram::{AgentSpecView, DefinitionIndex, Pattern, is_tool};
 use toolwright_types::{
-    AgentDefinition, AgentPolicy, ExecutionConfig, LlmConfig, MemoryConfig, RefName, ToolDefinition,
+    AgentDefinition, AgentPolicy, ExecutionConfig, LlmConfig, MemoryConfig, RefName, ToolDefinition, field_names,
 };
 
-use crate::field_names::field_names;
 use crate::properties::{DefinitionFields, PropertyMapping, with_exact};
 use crate::{DefinitionError, model_name, tool, value};
 
@@ -80,12 +79,32 @@ fn read(
     definitions: &DefinitionIndex,
     unknown: &mut dyn FnMut(&mut DefinitionFields),
 ) -> Result<AgentBundle, Vec<DefinitionError>> {
-    let view = AgentSpecView::new(pattern, definitions)
-        .map_err(|errors| errors.into_iter().map(DefinitionError::from).collect::<Vec<_>>())?;
-    let (tools, mut errors) = tools(&view, definitions, unknown);
+    let (tools, tool_errors) = tools(pattern, definitions, unknown);
     let mut fields = mapping().read(pattern);
     unknown(&mut fields);
-    fields.named.insert("refName".into(), json!(view.name()));
+    fields.set_name(pattern.identity());
+    add_tool_refs(pattern, &mut fields);
+    let mut errors = match AgentSpecView::new(pattern, definitions) {
+        Ok(view) => {
+            add_view(&view, &mut fields);
+            Vec::new()
+        }
+        Err(errors) => errors.into_iter().map(DefinitionError::from).collect(),
+    };
+    // The errors of the view include those of the tools that the agent contains.
+    errors.extend(tool_errors.into_iter().filter(|error| !errors.contains(error)).collect::<Vec<_>>());
+    match fields.finish() {
+        Ok(definition) if errors.is_empty() => Ok(AgentBundle { definition, tools, ignored_properties: Vec::new() }),
+        Ok(_) => Err(errors),
+        Err(more) => {
+            errors.extend(more);
+            Err(errors)
+        }
+    }
+}
+
+/// Sets the fields that gram has its own notation for.
+fn add_view<P: std::borrow::Borrow<Pattern>>(view: &AgentSpecView<P>, fields: &mut DefinitionFields) {
     fields.named.insert("systemPrompt".into(), json!(view.instruction()));
     if let Some(description) = view.description() {
         fields.named.insert("description".into(), json!(description));
@@ -97,25 +116,16 @@ fn read(
             llm.entry(name).or_insert_with(|| json!(text));
         }
     }
-    add_tool_refs(&view, &mut fields);
-    match fields.finish() {
-        Ok(definition) if errors.is_empty() => Ok(AgentBundle { definition, tools, ignored_properties: Vec::new() }),
-        Ok(_) => Err(errors),
-        Err(more) => {
-            errors.extend(more);
-            Err(errors)
-        }
-    }
 }
 
 /// Reads the tools that the elements of an agent specify, directly or by reference.
-fn tools<P: std::borrow::Borrow<Pattern>>(
-    agent: &AgentSpecView<P>,
+fn tools(
+    agent: &Pattern,
     definitions: &DefinitionIndex,
     unknown: &mut dyn FnMut(&mut DefinitionFields),
 ) -> (Vec<ToolDefinition>, Vec<DefinitionError>) {
     let (mut tools, mut errors) = (Vec::new(), Vec::new());
-    for (index, element) in agent.tools().enumerate() {
+    for (index, element) in agent.elements.iter().enumerate() {
         let specified = definitions.resolve(element);
         if !is_tool(specified) {
             continue;
@@ -132,16 +142,16 @@ fn tools<P: std::borrow::Borrow<Pattern>>(
 
 /// Sets `toolRefs` from three sources: the elements of the pattern, the versions of these elements in `toolVersions`,
 /// and the property `toolRefs` with additional tools.
-fn add_tool_refs<P: std::borrow::Borrow<Pattern>>(agent: &AgentSpecView<P>, fields: &mut DefinitionFields) {
+fn add_tool_refs(agent: &Pattern, fields: &mut DefinitionFields) {
     let mut versions: BTreeMap<String, Json> = BTreeMap::new();
-    if let Some(property) = agent.pattern().get(VERSIONS) {
+    if let Some(property) = agent.get(VERSIONS) {
         match value::to_json(property) {
             Ok(Json::Object(named)) if named.values().all(Json::is_string) => versions.extend(named),
             _ => fields.reject_property(VERSIONS, "must be a map from tools to versions, as in `{find: \"^1.2\"}`"),
         }
     }
     let mut named: Vec<Json> = Vec::new();
-    for tool in agent.tools().map(Pattern::identity) {
+    for tool in agent.elements.iter().map(Pattern::identity) {
         named.push(match versions.remove(tool) {
             Some(Json::String(version)) => json!(format!("{tool}@{version}")),
             _ => json!(tool),

@@ -20,7 +20,6 @@
 mod agent;
 mod definitions;
 mod error;
-mod field_names;
 mod model_name;
 mod properties;
 mod relations;

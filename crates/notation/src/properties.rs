@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 use toolwright_gram::Pattern;
+use toolwright_types::closest_name;
 
 use crate::{DefinitionError, value};
 
@@ -37,8 +38,8 @@ pub(crate) struct DefinitionFields {
     groups: BTreeMap<String, Map<String, Json>>,
     /// The fields in the property `exact`, which override all other fields.
     exact: Map<String, Json>,
-    /// The names of properties that do not correspond to a field.
-    unknown: Vec<String>,
+    /// The properties that do not correspond to a field, each with the most similar known property.
+    unknown: Vec<(String, Option<String>)>,
     /// The errors about invalid properties.
     errors: Vec<DefinitionError>,
     what: String,
@@ -88,8 +89,8 @@ impl PropertyMapping {
             Some((name, inner, known)) if known.contains(&inner) => {
                 fields.group(name).insert(inner.to_owned(), json);
             }
-            Some(_) => fields.unknown.push(key.to_owned()),
-            None if !self.has(key) => fields.unknown.push(key.to_owned()),
+            Some(_) => fields.unknown.push((key.to_owned(), self.closest(key))),
+            None if !self.has(key) => fields.unknown.push((key.to_owned(), self.closest(key))),
             None => match (self.group(key), json) {
                 (Some(_), Json::Object(inner)) => fields.group(key).extend(inner),
                 (_, json) => drop(fields.named.insert(key.to_owned(), json)),
@@ -106,13 +107,25 @@ impl PropertyMapping {
             if self.fields.contains(&name.as_str()) && name != "refName" {
                 fields.exact.insert(name, json);
             } else {
-                fields.unknown.push(format!("{EXACT}.{name}"));
+                let similar = closest_name(&name, self.fields.iter().copied());
+                fields.unknown.push((format!("{EXACT}.{name}"), similar.map(|field| format!("{EXACT}.{field}"))));
             }
         }
     }
 
     fn has(&self, name: &str) -> bool {
         self.fields.contains(&name) && !self.non_property_fields.contains(&name)
+    }
+
+    /// Returns the known property that is most similar to `key`.
+    fn closest(&self, key: &str) -> Option<String> {
+        if let Some((name, inner)) = key.split_once('.')
+            && let Some(known) = self.group(name)
+        {
+            return closest_name(inner, known.iter().copied()).map(|inner| format!("{name}.{inner}"));
+        }
+        let fields = self.fields.iter().copied().filter(|name| self.has(name));
+        closest_name(key, fields.chain(self.non_field_properties.iter().copied())).map(str::to_owned)
     }
 
     fn group(&self, name: &str) -> Option<&'static [&'static str]> {
@@ -124,6 +137,13 @@ impl DefinitionFields {
     /// Returns the fields of a group.
     pub(crate) fn group(&mut self, name: &str) -> &mut Map<String, Json> {
         self.groups.entry(name.to_owned()).or_default()
+    }
+
+    /// Sets the name of the definition. A definition without a name gets a valid one, because the missing name is
+    /// reported separately.
+    pub(crate) fn set_name(&mut self, name: &str) {
+        let name = if name.is_empty() { "unnamed" } else { name };
+        self.named.insert("refName".to_owned(), Json::from(name));
     }
 
     /// Adds an error for a property.
@@ -155,14 +175,16 @@ impl DefinitionFields {
 
     /// Turns the unknown properties into errors.
     pub(crate) fn reject_unknown(&mut self) {
-        let unknown = self.take_unknown().into_iter();
-        self.errors.extend(unknown.map(|what| DefinitionError::at_root(format!("{what} is unknown"))));
+        for (key, similar) in std::mem::take(&mut self.unknown) {
+            let hint = similar.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            self.reject_property(&key, &format!("is unknown{hint}"));
+        }
     }
 
     /// Removes the unknown properties and returns descriptions of them.
     pub(crate) fn take_unknown(&mut self) -> Vec<String> {
         let unknown = std::mem::take(&mut self.unknown).into_iter();
-        unknown.map(|key| format!("property `{key}` of {}", self.what)).collect()
+        unknown.map(|(key, _)| format!("property `{key}` of {}", self.what)).collect()
     }
 }
 

@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 use toolwright_gram::{Pattern, Signature, ToolSpecView, Type};
-use toolwright_types::{InvocationConfig, RateLimit, ToolDefinition, ToolPrice, ToolType};
+use toolwright_types::{InvocationConfig, RateLimit, ToolDefinition, ToolPrice, ToolType, field_names};
 
-use crate::field_names::field_names;
 use crate::properties::{DefinitionFields, PropertyMapping, with_exact};
 use crate::{DefinitionError, schema};
 
@@ -38,17 +37,31 @@ pub(crate) fn read(
     pattern: &Pattern,
     unknown: &mut dyn FnMut(&mut DefinitionFields),
 ) -> Result<ToolDefinition, Vec<DefinitionError>> {
-    let tool = ToolSpecView::new(pattern)
-        .map_err(|errors| errors.into_iter().map(DefinitionError::from).collect::<Vec<_>>())?;
-    let signature = tool.signature().map_err(|error| vec![DefinitionError::at_root(error.to_string())])?;
     let mut fields = mapping().read(pattern);
     unknown(&mut fields);
-    fields.named.insert("refName".into(), json!(tool.name()));
-    fields.named.insert("description".into(), json!(tool.description()));
+    fields.set_name(pattern.identity());
+    let errors = match ToolSpecView::new(pattern) {
+        Ok(tool) => add_view(&tool, &mut fields).err().into_iter().collect(),
+        Err(errors) => errors.into_iter().map(DefinitionError::from).collect::<Vec<_>>(),
+    };
     let kind = fields.named.entry("toolType").or_insert_with(|| json!(FUNCTION));
     if *kind == FUNCTION {
-        fields.group("invocation").entry("path").or_insert_with(|| json!(tool.name()));
+        fields.group("invocation").entry("path").or_insert_with(|| json!(pattern.identity()));
     }
+    match fields.finish() {
+        Ok(tool) if errors.is_empty() => Ok(tool),
+        Ok(_) => Err(errors),
+        Err(more) => Err([errors, more].concat()),
+    }
+}
+
+/// Sets the fields that gram has its own notation for.
+fn add_view<P: std::borrow::Borrow<Pattern>>(
+    tool: &ToolSpecView<P>,
+    fields: &mut DefinitionFields,
+) -> Result<(), DefinitionError> {
+    let signature = tool.signature().map_err(|error| DefinitionError::at_root(error.to_string()))?;
+    fields.named.insert("description".into(), json!(tool.description()));
     let (input, output) = schema::signature_schemas(&signature);
     if !["inputSchema", "inputJsonSchema"].iter().any(|name| fields.named.contains_key(*name)) {
         fields.named.insert("inputJsonSchema".into(), input);
@@ -58,7 +71,7 @@ pub(crate) fn read(
     {
         fields.named.insert("outputJsonSchema".into(), schema);
     }
-    fields.finish()
+    Ok(())
 }
 
 /// Converts a definition to a pattern. Reading the pattern returns the same definition.

@@ -10,6 +10,7 @@ mod document;
 mod drift;
 mod entity;
 mod envelope;
+mod field_names;
 mod identity;
 mod ids;
 pub mod json;
@@ -40,6 +41,7 @@ pub use envelope::{
     Attachment, AttachmentKind, CallMetadata, ChildRun, ErrorCode, ExecutionSite, NestedCall, ResolvedInput,
     ToolEnvelope, ToolError,
 };
+pub use field_names::{closest_name, field_names};
 pub use identity::{OrgName, Owner, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{
     AgentId, CallId, ConversationId, DocumentId, DriftId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId,

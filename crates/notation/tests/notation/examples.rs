@@ -96,6 +96,35 @@ fn unknown_property_is_rejected_by_compile_and_ignored_by_interpret() {
 }
 
 #[test]
+fn all_errors_of_a_definition_are_reported_together_and_unknown_properties_with_a_suggestion() {
+    let errors =
+        agent("[a:Agent {instructions: \"i\", model: \"m\", maxToolsInContext: \"x\", policy.maxToolCall: 1}]");
+    assert_eq!(
+        errors.unwrap_err(),
+        [
+            "agent `a` must have the property `instruction`",
+            "property `instructions` of agent `a` is unknown; did you mean `instruction`?",
+            "property `policy.maxToolCall` of agent `a` is unknown; did you mean `policy.maxToolCalls`?",
+            "property `maxToolsInContext` of agent `a` is invalid: invalid type: string \"x\", expected u32",
+        ]
+    );
+    // The errors of an agent and of a tool in it, each once.
+    let errors = agent(
+        "[a:Agent {model: \"m\", mode: 1} | [t:Tool {descripton: \"d\", exact: {timeoutMS: 1}} | (a::String)==>(::String)]]",
+    );
+    assert_eq!(
+        errors.unwrap_err(),
+        [
+            "agent `a` must have the property `instruction`",
+            "tool `t` must have the property `description`",
+            "property `descripton` of tool `t` is unknown; did you mean `description`?",
+            "property `exact.timeoutMS` of tool `t` is unknown; did you mean `exact.timeoutMs`?",
+            "property `mode` of agent `a` is unknown; did you mean `model`?",
+        ]
+    );
+}
+
+#[test]
 fn invalid_value_of_a_known_property_is_rejected_by_compile_and_interpret() {
     for (given, because) in [
         ("policy.maxToolCalls: \"five\"", "property `policy.maxToolCalls` of agent"),

@@ -1,4 +1,4 @@
-//! Determines the field names of a definition from its `Deserialize` implementation.
+//! Determines the field names of a struct from its `Deserialize` implementation, and suggests a name for a mistyped one.
 
 use std::fmt;
 
@@ -6,11 +6,20 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 /// Returns the serialized field names of a struct, or an empty slice for other types.
-pub(crate) fn field_names<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+pub fn field_names<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     match T::deserialize(FieldNameProbe) {
         Err(ProbedFields(names)) => names,
         Ok(_) => &[],
     }
+}
+
+/// Returns the name that is most similar to `wanted`, ignoring case, or `None` if no name is similar.
+pub fn closest_name<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let wanted = wanted.to_lowercase();
+    let limit = wanted.chars().count().div_ceil(3).min(4);
+    let distance = |name: &str| strsim::damerau_levenshtein(&wanted, &name.to_lowercase());
+    let similar = names.into_iter().map(|name| (distance(name), name)).filter(|(distance, _)| *distance <= limit);
+    similar.min().map(|(_, name)| name)
 }
 
 /// A deserializer without data. When a struct requests its fields, the deserializer fails, and the error contains the
@@ -62,9 +71,19 @@ mod tests {
 
     #[test]
     fn field_names_returns_the_serialized_names_for_a_struct_and_nothing_for_other_types() {
-        let names = field_names::<toolwright_types::ToolDefinition>();
+        let names = field_names::<crate::ToolDefinition>();
         assert!(names.contains(&"refName") && names.contains(&"onOutputMismatch"), "{names:?}");
-        assert_eq!(field_names::<toolwright_types::RateLimit>(), ["perSecond", "burst"]);
+        assert_eq!(field_names::<crate::RateLimit>(), ["perSecond", "burst"]);
         assert!(field_names::<String>().is_empty());
+    }
+
+    #[test]
+    fn closest_name_is_similar_or_absent() {
+        let names = ["instruction", "model", "toolRefs"];
+        assert_eq!(closest_name("instructions", names), Some("instruction"));
+        assert_eq!(closest_name("toolrefs", names), Some("toolRefs"));
+        assert_eq!(closest_name("modle", names), Some("model"));
+        assert_eq!(closest_name("temperature", names), None);
+        assert_eq!(closest_name("", names), None);
     }
 }
