@@ -116,6 +116,9 @@ class Checks:
                 file = self.write(f"{name}_{format}", language, exported["codeSnippets"][language])
                 printed = self.execute([*command, file, name, json.dumps(arguments)])
                 expect(json.loads(printed) == expected, f"{format} in {language} printed {printed}")
+                ended = subprocess.run([*command, file], **self.options())
+                names_tools = ended.returncode != 0 and name in ended.stderr and "IndexError" not in ended.stderr
+                expect(names_tools, f"{format} in {language} without arguments printed {ended.stderr}")
 
     def check_langchain_python(self, tool: str) -> None:
         """StructuredTool of langchain-core of"""

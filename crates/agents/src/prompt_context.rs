@@ -5,6 +5,9 @@
 //! instructions in the data.
 
 use serde_json::{Map, Value};
+use toolwright_catalog::placeholders::{
+    AVAILABLE_TOOLS, EXECUTION_HISTORY, INTEGRATION_SCHEMA, REFERENCE_DATA, USER_TASK,
+};
 use toolwright_catalog::{CompiledAgent, Toolset};
 use toolwright_machine::agent::fenced;
 use toolwright_models::estimate_tokens;
@@ -13,13 +16,6 @@ use toolwright_types::{ContextConfig, RealmScope, RefName};
 
 use super::{Agents, StartError};
 use crate::reference_rendering::{MAX_ITEMS, render_type};
-
-/// The names of the prompt variables that the server fills in.
-const INTEGRATION_SCHEMA: &str = "integration_schema";
-const REFERENCE_DATA: &str = "reference_data";
-const USER_TASK: &str = "user_task";
-const AVAILABLE_TOOLS: &str = "available_tools";
-const EXECUTION_HISTORY: &str = "execution_history";
 
 /// The default maximum size of the data in the prompt of an agentic tool, in tokens.
 const MAX_CONTEXT_TOKENS: u32 = 16_000;

@@ -38,7 +38,7 @@ impl From<SuspendedChild> for ChildRunView {
 }
 
 /// The decision on an approval.
-#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalDecisionView {
     /// `approved`, `denied`, `edited` or `expired`.
@@ -58,7 +58,7 @@ pub struct ApprovalDecisionView {
 }
 
 /// An earlier approved call, for comparison with a call that waits for approval.
-#[derive(Clone, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovedCallView {
     /// The run of the call.

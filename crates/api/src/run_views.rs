@@ -266,7 +266,7 @@ impl RunOriginView {
 }
 
 /// A call that waits for approval.
-#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalView {
     /// The run of the call.

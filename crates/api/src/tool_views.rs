@@ -51,13 +51,16 @@ pub enum ToolViewStatus {
     Active,
     /// The tool cannot be called.
     Disabled,
+    /// This version of the tool is blocked. Only a change of the tool definition makes it active again.
+    Blocked,
 }
 
 impl ToolViewStatus {
     /// Returns the status for the fields `enabled` and `status` of a tool definition.
     pub(crate) fn of(tool: &ToolDefinition) -> Self {
         match (tool.enabled, tool.status) {
-            (false, _) | (_, ToolStatus::Blocked) => Self::Disabled,
+            (_, ToolStatus::Blocked) => Self::Blocked,
+            (false, _) => Self::Disabled,
             (true, ToolStatus::Draft) => Self::Draft,
             (true, ToolStatus::Active | ToolStatus::Deprecated) => Self::Active,
         }
@@ -68,6 +71,7 @@ impl ToolViewStatus {
             "draft" => Some(Self::Draft),
             "active" => Some(Self::Active),
             "disabled" => Some(Self::Disabled),
+            "blocked" => Some(Self::Blocked),
             _ => None,
         }
     }
@@ -78,6 +82,7 @@ impl ToolViewStatus {
             Self::Draft => vec![("status", json!("draft")), ("enabled", json!(true))],
             Self::Active => vec![("status", json!("active")), ("enabled", json!(true))],
             Self::Disabled => vec![("enabled", json!(false))],
+            Self::Blocked => vec![("status", json!("blocked"))],
         }
     }
 }
@@ -130,7 +135,11 @@ impl ToolViews {
         if !present("slug") && !present("refName") {
             let name = fields.get("name").and_then(Value::as_str);
             let name = name.ok_or_else(|| Problem::invalid("/name", "is required"))?;
-            fields.insert("slug".into(), json!(slug(name)));
+            let slug = slug(name);
+            if slug.is_empty() {
+                return Err(Problem::invalid("/slug", "set `slug`: the name has no letters a-z or digits"));
+            }
+            fields.insert("slug".into(), json!(slug));
         }
         let slug = fields.get("slug").filter(|slug| !slug.is_null()).or_else(|| fields.get("refName"));
         if let Some(reserved) = slug.and_then(Value::as_str).filter(|slug| self.reserved_slugs.contains(slug)) {
@@ -146,6 +155,22 @@ impl ToolViews {
     pub(crate) fn patch(&self, patch: Value) -> Result<Map<String, Value>, Problem> {
         let fields = self.fields_of(patch)?;
         self.tool_fields(fields)
+    }
+
+    /// Refuses a patch of the view that would activate a blocked tool. People block a version because it is harmful, so
+    /// only a change of the tool definition lifts the block.
+    pub(crate) fn check_block(&self, current: &ToolDefinition, patch: &Value) -> Result<(), Problem> {
+        let status = patch.get("status").and_then(Value::as_str).and_then(ToolViewStatus::parse);
+        let activates = matches!(status, Some(ToolViewStatus::Active | ToolViewStatus::Draft));
+        if current.status != ToolStatus::Blocked || !activates {
+            return Ok(());
+        }
+        let (name, version) = (&current.ref_name, &current.version);
+        let message = format!(
+            "version {version} of `{name}` is blocked; to lift the block, set `status` of the tool definition: \
+             `PATCH /api/v1/ai/tools/{name}` with `{{\"status\": \"active\"}}`"
+        );
+        Err(Problem::invalid("/status", message))
     }
 
     /// Converts an error of the registry to a problem. Paths in the tool definition become paths in the view.
@@ -237,7 +262,7 @@ fn equals(field: &str, value: Value) -> FieldEquals {
 }
 
 fn invalid_status(text: &str) -> Problem {
-    Problem::invalid("/status", format!("must be `draft`, `active` or `disabled`, got `{text}`"))
+    Problem::invalid("/status", format!("must be `draft`, `active`, `disabled` or `blocked`, got `{text}`"))
 }
 
 /// Returns the reference name for a name: lower-case words with hyphens.

@@ -17,7 +17,7 @@ pub use crate::revisions::{ChangeView, RevisionDiffView, RevisionView};
 pub use crate::routes::agentic_tools::{
     ActionCallCost, AgenticToolView, CostBreakdown, ExecutionStatus, ExecutionSummaryView, ExecutionView,
     InvocationMeta, InvocationView, LlmCallCost, LlmCallView, PromptReplyView, PromptTestView, PromptVersionView,
-    RegeneratedPromptView, RequestedToolView, ToolCallView, TraceStep, TraceView,
+    RegeneratedPromptView, RequestedToolView, ToolCallView, TraceStep, TraceView, merge_calls,
 };
 pub use crate::routes::agents::AgentToolView;
 pub use crate::routes::composite_tools::{

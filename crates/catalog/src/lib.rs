@@ -13,6 +13,7 @@ mod error;
 pub mod identity;
 mod key_watch;
 mod model_registry;
+pub mod placeholders;
 mod reach;
 pub mod registry;
 mod resolve;

@@ -51,6 +51,10 @@ impl Resolver {
         principal: &Principal,
     ) -> Result<Arc<Toolset>, Unavailable> {
         let DocumentMeta { id, revision, content_hash, .. } = &agent.document.meta;
+        // An unsaved agent has no content hash. Without it, agents with different tools would have the same key.
+        if content_hash.is_empty() {
+            return self.resolve(agent, realm, principal).await.map(Arc::new);
+        }
         // The hash distinguishes the versions of an agent, which have the same id and revision.
         let key =
             ToolsetKey { agent: format!("{id}/{revision}/{content_hash}"), viewer: Viewer::new(principal, realm) };

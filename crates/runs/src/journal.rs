@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
 use toolwright_machine::agent::{AgentRun, EventKind, ForkState};
 use toolwright_machine::journal::{Entry, EntryBody, RunStart, chain};
 use toolwright_store::{
@@ -72,6 +73,9 @@ const CHECKPOINT_FRACTION: u64 = 8;
 
 /// The maximum number of characters of the user's message that are stored in the row of a run, for lists and searches.
 const MAX_LABEL_CHARS: usize = 500;
+
+/// The maximum length of the label of an agentic tool's run whose input has no task.
+const MAX_INPUT_LABEL_CHARS: usize = 200;
 
 /// The maximum number of buffered changes.
 const MAX_BUFFERED: usize = 32;
@@ -261,14 +265,17 @@ pub(super) fn notes_of(run: &AgentRun, event: &EventKind) -> EntryNotes {
 /// The labels of a new run.
 pub(super) fn labels_of(start: &RunStart) -> RunLabels {
     // The user's message of an agentic tool's run also contains instructions. People search for the task, so the task
-    // is the label.
-    let task = start.agentic.as_ref().and_then(|execution| execution.input.get("task")?.as_str());
+    // is the label. Without a task, the label is the beginning of the input.
+    let task = start.agentic.as_ref().map(|execution| match execution.input.get("task").and_then(Value::as_str) {
+        Some(task) => task.to_owned(),
+        None => execution.input.to_string().chars().take(MAX_INPUT_LABEL_CHARS).collect(),
+    });
     let messages = start.spec.request.messages.iter().rev();
     let last = messages.into_iter().find_map(|message| match message {
         Message::User { content } => Some(content.as_str()),
         _ => None,
     });
-    let user_message = task.or(last).map(|text| text.chars().take(MAX_LABEL_CHARS).collect());
+    let user_message = task.as_deref().or(last).map(|text| text.chars().take(MAX_LABEL_CHARS).collect());
     let correlation_id = Some(start.correlation_id().to_string());
     RunLabels { agent_version: start.agent_version.clone(), correlation_id, user_message }
 }

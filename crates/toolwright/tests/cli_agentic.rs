@@ -208,13 +208,41 @@ fn fields_and_status_of_an_agentic_tool_can_be_changed() {
     assert_eq!(get().get("description"), None);
     let wrong = server.run(&["agentic-tools", "update", "m", "--set", "safetyLimits.maxSteps=0"]).expect_exit(6);
     assert_contains(&wrong.err, &["/safetyLimits/maxSteps: must be between 1 and 100, got 0"]);
-    server.run(&["agentic-tools", "update", "m"]).expect_exit(2);
+    let nothing = server.run(&["agentic-tools", "update", "m"]).expect_exit(2);
+    assert_contains(&nothing.err, &["`-f FILE`", "`--set FIELD=JSON`"]);
     server.run(&["agentic-tools", "disable", "m"]).expect_exit(0);
     assert_eq!(get()["status"], "disabled");
-    assert_contains(&server.run(&["agentic-tools", "invoke", "m", "go"]).expect_exit(1).out, &["tool `m` is disabled"]);
+    let refused = server.run(&["agentic-tools", "invoke", "m", "go"]).expect_exit(1).out;
+    assert_contains(&refused, &["tool `m` is disabled"]);
+    let execution = refused.trim_end().lines().last().unwrap().trim().to_owned();
+    let logs = server.run(&["agentic-tools", "logs", "m", &execution]).expect_exit(0).out;
+    assert_contains(&logs, &["m  ✗ error", "error\n", "tool `m` is disabled"]);
     let enabled = server.run(&["agentic-tools", "enable", "m"]).expect_exit(0).out;
     assert_contains(&enabled, &["✓ enabled    agentic tool m  active"]);
     server.run(&["agentic-tools", "invoke", "m", "go"]).expect_exit(0);
+    let block = r#"{"refName":"m","status":"blocked"}"#;
+    server.run_with_stdin(&["agentic-tools", "update", "m", "-f", "-"], block).expect_exit(0);
+    assert_contains(&server.run(&["agentic-tools", "enable", "m"]).expect_exit(6).err, &["is blocked"]);
+    assert_eq!(get()["status"], "blocked");
+}
+
+#[test]
+fn calls_are_listed_in_order_also_if_a_call_was_refused() {
+    let server = server();
+    let rules = json!([
+        { "when": { "turn": 0 }, "reply": { "toolCalls": [{ "name": "pay", "arguments": {} }] } },
+        { "when": { "turn": 1 }, "reply": { "toolCalls": [{ "name": "crm/look", "arguments": { "id": 1 } }] } },
+        { "reply": { "text": "done" } },
+    ]);
+    let allocation = json!({ "availableTools": [{ "actionSlug": "crm/look" }] });
+    define(
+        &server,
+        &json!({ "name": "m", "executionMode": "agentic", "embeddedLLMConfig": model(&rules), "toolAllocation": allocation }),
+    );
+    server.run(&["agentic-tools", "invoke", "m", "go"]).expect_exit(0);
+    let logs = server.run(&["agentic-tools", "logs", "m", &last_execution(&server, "m")]).expect_exit(0).out;
+    let calls = ["[1] LLM planning", "[2] Tool call: pay", "[3] LLM error recovery", "[4] Tool call: crm/look"];
+    assert_contains(&logs, &calls);
 }
 
 #[test]
@@ -454,7 +482,7 @@ fn shell_completion_knows_names_of_agentic_tools_executions_and_allocated_tools(
 }
 
 #[test]
-fn terminal_asks_for_the_fields_of_a_new_agentic_tool() {
+fn create_asks_at_a_terminal_for_the_fields_of_a_new_agentic_tool() {
     let server = server();
     let mut terminal = Terminal::start(&server, &["agentic-tools", "create", "--description", "Looks after deals."]);
     for (question, answer) in [

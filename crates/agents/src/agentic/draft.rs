@@ -33,11 +33,14 @@ impl Agents {
         let Some(config) = &call.tool.definition.agentic else {
             return Err(StartError::NoTools("the tool has no configuration of its model".to_owned()));
         };
-        let mut draft = self.draft_run(agent, origin, Map::new(), message(call.input)).await?;
+        let mut draft = self.draft_run(agent, origin, Map::new(), task(call.input)).await?;
         let (tool_id, mode, input) = (call.tool.id.clone(), config.execution_mode, call.input.clone());
         draft.start.agentic = Some(Box::new(AgenticExecution { tool_id, mode, input }));
         match config.execution_mode {
-            ExecutionMode::Agentic => prepare_selection(config, &mut draft)?,
+            ExecutionMode::Agentic => {
+                set_task(&mut draft.start.spec.request.messages, message(call.input));
+                prepare_selection(config, &mut draft)?;
+            }
             ExecutionMode::Deterministic => self.prepare_plan(config, call, &mut draft).await?,
         }
         Ok(draft)
@@ -67,7 +70,7 @@ impl Agents {
         }
         start.spec.request.tools = Arc::default();
         let steps: Vec<SequenceStep> = sequence.into_iter().map(|(step, _)| step).collect();
-        set_task(&mut start.spec.request.messages, planning_message(&draft.message, &steps));
+        set_task(&mut start.spec.request.messages, planning_message(call.input, &steps));
         start.spec.plan = Some(Arc::new(PlanSpec {
             sequence: steps,
             schema: schema.source().clone(),
@@ -133,14 +136,30 @@ fn unusable(names: &[String]) -> String {
     )
 }
 
-/// Returns the user message for a call: the task, and the whole input if the input has other fields.
-fn message(input: &Value) -> String {
+/// The task in the input of a call, and the whole input as JSON unless it has no other fields.
+fn task_and_input(input: &Value) -> (Option<&str>, Option<String>) {
     let task = input.get("task").and_then(Value::as_str);
     let others = input.as_object().is_none_or(|fields| fields.len() > usize::from(task.is_some()));
-    match (task, others) {
-        (Some(task), false) => task.to_owned(),
-        (Some(task), true) => format!("{task}\n\nThe whole input, as JSON:\n{}", fenced("input", &input.to_string())),
-        (None, _) => format!("Fulfil the request with this input, as JSON:\n{}", fenced("input", &input.to_string())),
+    (task, (others || task.is_none()).then(|| input.to_string()))
+}
+
+/// Returns the value of the placeholder for the task, without fences.
+fn task(input: &Value) -> String {
+    match task_and_input(input) {
+        (Some(task), None) => task.to_owned(),
+        (Some(task), Some(input)) => format!("{task}\n\nThe whole input, as JSON:\n{input}"),
+        (None, input) => input.unwrap_or_default(),
+    }
+}
+
+/// Returns the user message for a call: the task, and the whole input if the input has other fields.
+fn message(input: &Value) -> String {
+    match task_and_input(input) {
+        (Some(task), None) => task.to_owned(),
+        (Some(task), Some(input)) => format!("{task}\n\nThe whole input, as JSON:\n{}", fenced("input", &input)),
+        (None, input) => {
+            format!("Fulfil the request with this input, as JSON:\n{}", fenced("input", &input.unwrap_or_default()))
+        }
     }
 }
 
@@ -151,7 +170,14 @@ fn set_task(messages: &mut Arc<Vec<Message>>, content: String) {
     }
 }
 
-fn planning_message(task: &str, steps: &[SequenceStep]) -> String {
+fn planning_message(input: &Value, steps: &[SequenceStep]) -> String {
+    let (task, input) = task_and_input(input);
+    let input = input.map(|input| fenced("input", &input));
+    let request = match (task.map(|task| fenced("user_task", task)), input) {
+        (Some(task), None) => format!("this task, as JSON only:\n{task}"),
+        (Some(task), Some(input)) => format!("this task, as JSON only:\n{task}\n\nThe whole input, as JSON:\n{input}"),
+        (None, input) => format!("a request with this input, as JSON only:\n{}", input.unwrap_or_default()),
+    };
     let listed: Vec<String> = steps
         .iter()
         .map(|step| match step.purpose.as_str() {
@@ -160,7 +186,7 @@ fn planning_message(task: &str, steps: &[SequenceStep]) -> String {
         })
         .collect();
     format!(
-        "Write the execution plan for this task, as JSON only:\n{task}\n\nThe steps, in this order:\n{steps}\n\nRules:\n\
+        "Write the execution plan for {request}\n\nThe steps, in this order:\n{steps}\n\nRules:\n\
          - `steps` contains one object for each step that the task needs, with `step` and `parameters`. Leave out steps \
          that the task does not need. You cannot add other steps.\n\
          - A parameter may be an expression that refers to the result of an earlier step: `${{steps.1.output.field}}`, \
@@ -172,7 +198,6 @@ fn planning_message(task: &str, steps: &[SequenceStep]) -> String {
          all pages are then `${{steps.N.items}}`.\n\
          - `when` is a condition; the step is skipped if it is false.\n\
          You get the results of the steps later, and write the final response then.",
-        task = fenced("user_task", task),
         steps = listed.join("\n"),
     )
 }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolwright_machine::plan::{SequenceStep, plan_schema};
 use toolwright_tools::{CompiledTool, Schema};
+use toolwright_types::json::hex_digest;
 
 /// The maximum number of cached schemas.
 const MAX_SCHEMAS: u64 = 1_000;
 
-/// The compiled schemas of plans. The key contains the content hash of each tool of the sequence.
+/// The compiled schemas of plans. The key is the hash of the steps and of the input schemas of their tools.
 pub(crate) struct PlanSchemas(moka::sync::Cache<String, Arc<Schema>>);
 
 impl Default for PlanSchemas {
@@ -21,14 +22,12 @@ impl Default for PlanSchemas {
 impl PlanSchemas {
     /// Returns the schema of the plans for a sequence of tools.
     pub(crate) async fn get(&self, sequence: &[(SequenceStep, Arc<CompiledTool>)]) -> Result<Arc<Schema>, String> {
-        let part = |(step, tool): &(SequenceStep, Arc<CompiledTool>)| format!("{}:{}", step.step, tool.content_hash);
-        let key: Vec<String> = sequence.iter().map(part).collect();
-        let key = key.join(",");
+        let steps: Vec<SequenceStep> = sequence.iter().map(|(step, _)| step.clone()).collect();
+        let inputs: Vec<Value> = sequence.iter().map(|(_, tool)| tool.input.source().clone()).collect();
+        let key = hex_digest(&json!([steps, inputs]));
         if let Some(found) = self.0.get(&key) {
             return Ok(found);
         }
-        let steps: Vec<SequenceStep> = sequence.iter().map(|(step, _)| step.clone()).collect();
-        let inputs: Vec<Value> = sequence.iter().map(|(_, tool)| tool.input.source().clone()).collect();
         let schema = Schema::compile_large(plan_schema(&steps, &inputs)).await;
         let schema = Arc::new(schema.map_err(|error| error.to_string())?);
         self.0.insert(key, Arc::clone(&schema));

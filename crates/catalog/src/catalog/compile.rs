@@ -133,6 +133,13 @@ impl Catalog {
         }
     }
 
+    /// Whether a provider with this name exists.
+    pub(crate) async fn provider_exists(&self, realm: &RealmScope, name: &str) -> Result<bool, Unavailable> {
+        let reference = DocumentRef::parse(DocumentKind::Provider, name);
+        let found = self.0.store.definitions(realm).get(DocumentKind::Provider, &reference).await?;
+        Ok(found.is_some_and(|provider| provider.meta.ref_name.as_str().eq_ignore_ascii_case(name)))
+    }
+
     async fn provider(&self, realm: &RealmScope, name: &str) -> Result<Option<Arc<CompiledProvider>>, Unavailable> {
         let reference = DocumentRef::parse(DocumentKind::Provider, name);
         let Some(document) = self.0.store.definitions(realm).get(DocumentKind::Provider, &reference).await? else {

@@ -12,17 +12,16 @@ use toolwright_authz::{Action, Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues, ToolReference};
 use toolwright_types::{
-    AgenticConfig, CompositeConfig, Document, DocumentKind, Operation, ProviderType, RealmScope, RefName, SideEffects,
-    ToolDefinition, ToolProviderConfig, ToolStatus, ToolType,
+    CompositeConfig, Document, DocumentKind, Operation, ProviderType, RealmScope, RefName, SideEffects, ToolDefinition,
+    ToolProviderConfig, ToolStatus, ToolType,
 };
 
 use crate::Unavailable;
 use crate::access::{Session, execution_target};
-use crate::agentic::embedded_agent;
 use crate::catalog::{Catalog, select_version};
 use crate::model_registry::ModelRegistry;
+use crate::registry::agentic::check_embedded_agent;
 use crate::registry::{Registry, RegistryError, TypeHooks, signature};
-use crate::toolset::VersionedRef;
 
 /// The catalog, the models and the realm that the validation of a definition needs.
 pub struct ValidationContext<'a> {
@@ -240,7 +239,7 @@ impl Definition for ToolDefinition {
             warnings.extend(record_operation_warnings(self, context).await?);
         }
         if let Some(config) = &self.agentic {
-            match embedded_agent_warnings(self, config, context).await? {
+            match check_embedded_agent(self, config, context).await? {
                 Ok(found) => warnings.extend(found),
                 Err(issues) => return Ok(Err(issues)),
             }
@@ -260,35 +259,6 @@ impl Definition for ToolDefinition {
         }
         Ok(Ok(warnings))
     }
-}
-
-/// Checks the agent inside an agentic tool. Returns warnings about missing tools, or all issues.
-async fn embedded_agent_warnings(
-    tool: &ToolDefinition,
-    config: &AgenticConfig,
-    context: &ValidationContext<'_>,
-) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-    let document = Document::unsaved(tool.ref_name.clone(), embedded_agent(tool, config));
-    if let Err(Issues(issues)) = context.catalog.compile_agent(context.realm, document).await? {
-        let located = issues.into_iter().map(|issue| DefinitionIssue {
-            path: if issue.path.starts_with("/systemPrompt") { format!("/agentic{}", issue.path) } else { issue.path },
-            ..issue
-        });
-        return Ok(Err(Issues(located.collect())));
-    }
-    let mut warnings = Vec::new();
-    for (_, name) in config.allocated_tools() {
-        let name = name.and_then(VersionedRef::parse).map(|reference| reference.name).unwrap_or_default();
-        if !context.tool_exists(name).await? {
-            warnings.push(format!("no tool `{name}` exists yet"));
-        }
-    }
-    let steps = config.tool_allocation.sequence.len();
-    let limit = config.safety_limits.steps();
-    if u32::try_from(steps).is_ok_and(|steps| steps > limit) {
-        warnings.push(format!("the sequence has {steps} steps, but `safetyLimits.maxSteps` is {limit}"));
-    }
-    Ok(Ok(warnings))
 }
 
 /// Returns warnings about missing tools of a composite tool, or an issue for each operation that is a composite tool.

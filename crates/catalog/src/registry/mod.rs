@@ -1,6 +1,7 @@
 //! Reads and writes definitions: parses and validates them, and checks the permissions of the session.
 
 mod agent;
+mod agentic;
 mod apply;
 mod batch;
 mod definition;

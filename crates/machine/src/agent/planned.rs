@@ -282,8 +282,21 @@ pub(super) fn set_partial_response(run: &mut AgentRun, ending: &Ending) {
     }
 }
 
-/// Marks text as data, so that a model does not take it for instructions. A closing tag in the text is escaped.
+/// Marks text as data, so that a model does not take it for instructions. Opening and closing `data` tags in the text
+/// are escaped, in any case and with any spaces before the name: `</data>` becomes `<\/data>`.
 pub fn fenced(name: &str, text: &str) -> String {
-    let safe = text.replace("</data", "<\\/data");
-    format!("<data name=\"{name}\">\n{safe}\n</data>")
+    let (mut safe, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once('<') {
+        safe.push_str(before);
+        safe.push_str(if starts_data_tag(after) { "<\\" } else { "<" });
+        rest = after;
+    }
+    format!("<data name=\"{name}\">\n{safe}{rest}\n</data>")
+}
+
+/// Whether the text after a `<` is the rest of an opening or closing `data` tag.
+fn starts_data_tag(text: &str) -> bool {
+    let name = text.trim_start();
+    let name = name.strip_prefix('/').unwrap_or(name).trim_start();
+    name.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("data"))
 }

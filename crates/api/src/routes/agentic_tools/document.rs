@@ -151,7 +151,14 @@ fn with_defaults(config: EmbeddedLlmConfig) -> EmbeddedLlmConfig {
 }
 
 /// Converts a merge patch of an agentic tool to a merge patch of the tool definition.
-pub(super) fn tool_patch(mut patch: Value) -> Result<Value, Problem> {
+pub(super) fn tool_patch(current: &ToolDefinition, mut patch: Value) -> Result<Value, Problem> {
+    // A client may read a tool, change it and send it back. A generated prompt must then remain generated.
+    if let Some(config) = current.agentic.as_deref().filter(|config| config.system_prompt.is_none())
+        && let Some(prompt) = patch.get_mut("systemPrompt")
+        && prompt.as_str() == Some(default_prompt(current, config).as_str())
+    {
+        *prompt = Value::Null;
+    }
     if let Some(Value::Object(allocation)) = patch.get_mut("toolAllocation") {
         // The allocation is replaced as a whole. Otherwise a change of the mode would keep the tools of the other mode.
         for field in ["mode", "sequence", "availableTools"] {
@@ -169,7 +176,9 @@ mod tests {
 
     #[test]
     fn patch_of_the_tool_allocation_replaces_all_of_its_fields() {
-        let patch = tool_patch(json!({ "toolAllocation": { "availableTools": [] }, "systemPrompt": "p" })).unwrap();
+        let current = ToolDefinition::new("m".parse().unwrap(), ToolType::Agentic);
+        let patch = json!({ "toolAllocation": { "availableTools": [] }, "systemPrompt": "p" });
+        let patch = tool_patch(&current, patch).unwrap();
         let allocation = json!({ "availableTools": [], "mode": null, "sequence": null });
         assert_eq!(patch, json!({ "agentic": { "toolAllocation": allocation, "systemPrompt": "p" } }));
     }

@@ -5,12 +5,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwright_agents::{AgenticResult, agentic_result};
 use toolwright_machine::AgentRun;
-use toolwright_machine::agent::ModelCall;
+use toolwright_machine::agent::{APPROVE_PLAN_TOOL, ModelCall};
 use toolwright_machine::plan::StepReport;
 use toolwright_runs::{Run, RunSnapshot};
-use toolwright_types::{ExecutionMode, Message, RunStatus, Timestamp, ToolEnvelope, ToolError, round_usd};
+use toolwright_types::{
+    Document, ExecutionMode, Message, RunStatus, Timestamp, ToolDefinition, ToolEnvelope, ToolError, round_usd,
+};
 
 use crate::personal_data::{masked, masked_value};
+use crate::run_views::ApprovalView;
 
 /// The maximum size of a prompt or reply in a response, in bytes.
 const MAX_TEXT_BYTES: usize = 100_000;
@@ -49,7 +52,8 @@ pub struct ExecutionSummaryView {
     pub id: String,
     /// The agentic tool.
     pub agentic_tool: String,
-    /// The first 500 characters of the message with the task.
+    /// The first 500 characters of the task. If the input has no task: in a list, the first 200 characters of the input
+    /// as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The status.
@@ -113,13 +117,17 @@ pub struct ExecutionView {
     pub model: String,
     /// The input of the call.
     pub parent_request: Value,
-    /// The plan that the model wrote. Absent in the agentic mode, and until there is a valid plan.
+    /// The plan that the model wrote, also while it waits for an approval and if it was denied. Absent in the agentic
+    /// mode, and until there is a valid plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_plan: Option<Value>,
     /// The finished steps of the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub steps: Vec<StepReport>,
+    /// The calls that wait for approval. Personal data in their inputs is masked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalView>,
     /// The result.
     pub result: Value,
     /// Why the execution failed.
@@ -247,15 +255,22 @@ pub struct ActionCallCost {
 
 impl ExecutionView {
     /// Creates the view of a run; `None` if the run is not an execution of an agentic tool.
-    pub(crate) fn new(tenant_id: String, row: &Run, snapshot: &RunSnapshot) -> Option<Self> {
+    pub(crate) fn new(
+        tenant_id: String,
+        row: &Run,
+        snapshot: &RunSnapshot,
+        approvals: Vec<ApprovalView>,
+    ) -> Option<Self> {
         let (run, start) = (&snapshot.run, &snapshot.start);
         let execution = start.agentic.as_deref()?;
         let cost_breakdown = CostBreakdown::new(snapshot);
-        let summary = ExecutionSummaryView {
+        let mut summary = ExecutionSummaryView {
             total_cost: cost_breakdown.total_cost,
             total_tokens: cost_breakdown.total_tokens,
             ..ExecutionSummaryView::new(row)
         };
+        let task = summary.task.take().filter(|_| execution.input.get("task").is_some_and(Value::is_string));
+        summary.task = task;
         let (result, error, warnings) = match agentic_result(snapshot) {
             Some(AgenticResult { output: Ok(result), warnings }) => (result, None, warnings),
             Some(AgenticResult { output: Err(error), warnings }) => (Value::Null, Some(error), warnings),
@@ -270,7 +285,8 @@ impl ExecutionView {
             tenant_id,
             mode: execution.mode,
             parent_request: masked_value(&execution.input),
-            execution_plan: run.plan_progress().map(|progress| json!(progress.plan())).map(|plan| masked_value(&plan)),
+            execution_plan: plan_of(run).map(|plan| masked_value(&plan)),
+            approvals: approvals.into_iter().map(masked_approval).collect(),
             steps: run.plan_progress().map(|progress| progress.reports().to_vec()).unwrap_or_default(),
             result: masked_value(&result),
             error: error.map(masked_error),
@@ -279,6 +295,48 @@ impl ExecutionView {
             cost_breakdown,
             warnings,
             model,
+        })
+    }
+}
+
+impl ExecutionView {
+    /// Creates the view of a call that was refused before the model was called. `None` if the run is not such a call.
+    pub(crate) fn refused(
+        tenant_id: String,
+        tool: &Document<ToolDefinition>,
+        row: &Run,
+        snapshot: &RunSnapshot,
+    ) -> Option<Self> {
+        let config = tool.body.agentic.as_deref()?;
+        let envelopes = snapshot.run.outputs();
+        let envelope = envelopes.in_order().next().filter(|envelope| envelope.metadata.child_run.is_none())?;
+        let error = envelope.error.clone()?;
+        let model = [config.embedded_llm_config.provider.as_deref(), config.embedded_llm_config.model.as_deref()];
+        Some(Self {
+            summary: ExecutionSummaryView {
+                agentic_tool: tool.meta.ref_name.to_string(),
+                status: ExecutionStatus::Error,
+                ..ExecutionSummaryView::new(row)
+            },
+            agentic_tool_id: tool.meta.id.clone(),
+            tenant_id,
+            mode: config.execution_mode,
+            model: model.into_iter().flatten().collect::<Vec<_>>().join("/"),
+            parent_request: masked_value(&envelope.input),
+            execution_plan: None,
+            steps: Vec::new(),
+            approvals: Vec::new(),
+            result: Value::Null,
+            error: Some(masked_error(error)),
+            llm_calls: Vec::new(),
+            tool_calls: Vec::new(),
+            cost_breakdown: CostBreakdown {
+                total_cost: 0.0,
+                total_tokens: 0,
+                llm_calls: Vec::new(),
+                action_calls: Vec::new(),
+            },
+            warnings: envelope.metadata.warnings.clone(),
         })
     }
 }
@@ -376,6 +434,21 @@ impl CostBreakdown {
             action_calls,
         }
     }
+}
+
+/// Returns the plan of a run: the plan in execution, or else the plan that waits for approval or was denied.
+pub(super) fn plan_of(run: &AgentRun) -> Option<Value> {
+    if let Some(progress) = run.plan_progress() {
+        return Some(json!(progress.plan()));
+    }
+    if let Some(request) = run.pending_approvals().into_iter().find(|request| request.tool == APPROVE_PLAN_TOOL) {
+        return Some(request.input);
+    }
+    run.outputs().in_order().find(|call| call.name == APPROVE_PLAN_TOOL).map(|call| call.input.clone())
+}
+
+fn masked_approval(approval: ApprovalView) -> ApprovalView {
+    ApprovalView { input: masked_value(&approval.input), ..approval }
 }
 
 /// The name of the embedded model, as `provider/model`.

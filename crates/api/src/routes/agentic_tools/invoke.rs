@@ -12,9 +12,10 @@ use toolwright_agents::{AgenticResult, agentic_result};
 use toolwright_catalog::Session;
 use toolwright_runs::{DirectOutcome, RunHandle, RunSnapshot};
 use toolwright_tools::{CallRequest, CompiledTool};
-use toolwright_types::{ExecutionMode, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError, ToolType};
+use toolwright_types::{ExecutionMode, RunId, RunStatus, ToolEnvelope, ToolError, ToolType};
 
 use super::TAG;
+use super::call_order::merge_calls;
 use super::document::VIEWS;
 use super::execution_views::{CostBreakdown, ExecutionStatus};
 use crate::extract::{Caller, JsonBody};
@@ -29,7 +30,9 @@ use crate::state::AppState;
 #[serde(deny_unknown_fields)]
 pub(super) struct InvokeBody {
     /// The slug or id of the tool, with an optional version: `deal-manager@1.2.0`.
-    tool: String,
+    #[serde(default)]
+    #[schema(value_type = String, required = true)]
+    tool: Option<String>,
     /// The input of the tool.
     #[serde(default)]
     params: Value,
@@ -67,8 +70,8 @@ pub struct InvocationView {
 pub struct InvocationMeta {
     /// The slug of the tool.
     pub agentic_tool: String,
-    /// The id of the execution, which is the id of its run. If the call was refused before an execution started: the id
-    /// of the direct call's run.
+    /// The id of the execution, which is the id of its run. If the call was refused before the model was called, the id
+    /// of the refused direct call's run. The route of executions returns both.
     pub execution_id: String,
     /// How the tool uses its model.
     pub mode: ExecutionMode,
@@ -123,8 +126,9 @@ pub(super) async fn invoke(
     Caller(session): Caller,
     JsonBody(body): JsonBody<InvokeBody>,
 ) -> Result<Response, Problem> {
-    let tool = find_tool(&engine, &session, &body.tool).await?;
-    let (name, version) = split_reference(&body.tool);
+    let reference = body.tool.ok_or_else(|| Problem::invalid("/tool", "is required"))?;
+    let tool = find_tool(&engine, &session, &reference).await?;
+    let (name, version) = split_reference(&reference);
     let version = version.map(parse_requirement).transpose()?;
     let input = if body.params.is_null() { json!({}) } else { body.params };
     let request = CallRequest { tool: name.to_owned(), version, input };
@@ -265,9 +269,7 @@ fn trace(snapshot: &RunSnapshot) -> Vec<TraceStep> {
         };
         (envelope.t_start, step)
     });
-    let mut steps: Vec<(Timestamp, TraceStep)> = model.chain(tools).collect();
-    steps.sort_by_key(|(at, _)| *at);
-    steps.into_iter().map(|(_, step)| step).collect()
+    merge_calls(model, tools)
 }
 
 /// Returns the compiled agentic tool that a reference names.
@@ -284,6 +286,15 @@ pub(super) async fn find_tool(
         return Ok(tool);
     }
     let draft = VIEWS.find(&engine.registry, session, name).await?;
+    if let (Some(version), Some((_, wanted))) = (&version, reference.split_once('@')) {
+        let versions = engine.registry.catalog().versions(&session.realm, name).await?;
+        let available: Vec<String> = versions.iter().map(|tool| tool.definition.version.to_string()).collect();
+        if !versions.iter().any(|tool| version.matches(&tool.definition.version)) {
+            let available = available.join(", ");
+            let detail = format!("no version of agentic tool `{name}` matches `{wanted}`; it has {available}");
+            return Err(Problem::invalid("/tool", detail));
+        }
+    }
     let detail = format!(
         "agentic tool `{name}` has no active version; activate it with `status: active`, or name the version: `{name}@{}`",
         draft.body.version

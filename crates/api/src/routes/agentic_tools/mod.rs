@@ -1,6 +1,7 @@
 //! Agentic tools: a view of tools of type AGENTIC with their own routes. They are stored, executed and permitted like all
 //! tools.
 
+mod call_order;
 mod document;
 mod execution_views;
 mod executions;
@@ -21,6 +22,7 @@ use toolwright_types::{Document, ToolDefinition, UniqueKeys};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use self::call_order::merge_calls;
 pub use self::document::AgenticToolView;
 use self::document::VIEWS;
 pub use self::execution_views::{
@@ -115,8 +117,9 @@ async fn update(
     JsonBody(UniqueKeys(patch)): JsonBody<UniqueKeys>,
 ) -> Result<Response, Problem> {
     refuse_version_parameter(query.as_deref())?;
-    VIEWS.find(&registry, &session, &reference).await?;
-    let patch = document::tool_patch(patch)?;
+    let current = VIEWS.find(&registry, &session, &reference).await?;
+    VIEWS.check_block(&current.body, &patch)?;
+    let patch = document::tool_patch(&current.body, patch)?;
     let saved = registry.merge::<ToolDefinition>(&session, &reference, revision, patch).await;
     Ok(response(&session, saved.map_err(|error| VIEWS.problem(error))?)?.into_response())
 }

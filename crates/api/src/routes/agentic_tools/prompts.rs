@@ -45,7 +45,8 @@ pub(super) struct PromptTestBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct UnsavedPromptTestBody {
     /// The agentic tool, in the format of a request that creates it.
-    #[schema(value_type = Object)]
+    #[serde(default)]
+    #[schema(value_type = Object, required = true)]
     tool: Value,
     /// The input of the sample call.
     #[serde(default)]
@@ -65,7 +66,8 @@ pub struct PromptTestView {
     pub user_message: String,
     /// The estimated number of input tokens.
     pub estimated_tokens: u64,
-    /// Warnings about missing placeholders and about data that was cut off.
+    /// Warnings about missing placeholders, about data that was cut off, and about `params` that do not match the input
+    /// schema.
     pub warnings: Vec<String>,
     /// The reply of the model, if it was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,6 +148,9 @@ pub(super) async fn test_unsaved(
     Caller(session): Caller,
     JsonBody(body): JsonBody<UnsavedPromptTestBody>,
 ) -> Result<Json<PromptTestView>, Problem> {
+    if body.tool.is_null() {
+        return Err(Problem::invalid("/tool", "is required"));
+    }
     let tool = Value::Object(VIEWS.new_tool(body.tool)?);
     let definition = engine.registry.parse::<ToolDefinition>(tool).map_err(|error| VIEWS.problem(error))?;
     preview(&engine, &session, definition, body.params, body.call_model).await
@@ -160,7 +165,13 @@ async fn preview(
 ) -> Result<Json<PromptTestView>, Problem> {
     let tool = compile(engine, session, definition).await?;
     let params = if params.is_null() { json!({}) } else { params };
-    let preview = engine.agents.preview_prompt(session, &tool, &params, call_model).await?;
+    let (params, invalid) = match tool.validate_input(params.clone()).await {
+        Ok(complete) => (complete, Vec::new()),
+        Err(violations) => (params, violations),
+    };
+    let mut preview = engine.agents.preview_prompt(session, &tool, &params, call_model).await?;
+    let invalid = invalid.iter().map(|violation| format!("`params` does not match the input schema: {violation}"));
+    preview.warnings.extend(invalid);
     Ok(Json(preview.into()))
 }
 

@@ -116,6 +116,7 @@ async fn update(
 ) -> Result<Response, Problem> {
     refuse_version_parameter(query.as_deref())?;
     let current = VIEWS.find(&registry, &session, &reference).await?;
+    VIEWS.check_block(&current.body, &patch)?;
     let mut patch = VIEWS.patch(with_unified_schema(patch))?;
     if !current.body.has_input_schema() {
         drop_generated_schema(&mut patch, &current.body);
@@ -146,7 +147,9 @@ async fn delete(
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompositeInvokeBody {
     /// The slug or the id of the composite tool, with an optional version requirement: `deals@^1.2`.
-    tool: String,
+    #[serde(default)]
+    #[schema(value_type = String, required = true)]
+    tool: Option<String>,
     /// The input. Default: an empty object.
     #[serde(default)]
     params: Value,
@@ -162,6 +165,7 @@ async fn invoke(
     Caller(session): Caller,
     JsonBody(CompositeInvokeBody { tool, params }): JsonBody<CompositeInvokeBody>,
 ) -> Result<Response, Problem> {
+    let tool = tool.ok_or_else(|| Problem::invalid("/tool", "is required"))?;
     let (name, version) = split_reference(&tool);
     let version = version.map(parse_requirement).transpose()?;
     let found = find_tool(&engine, &session, name, version.as_ref()).await?;

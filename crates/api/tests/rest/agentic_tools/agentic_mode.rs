@@ -50,6 +50,8 @@ async fn tool_outside_of_the_allocation_is_refused_and_the_model_recovers(server
     let done = server.invoke("m", "go").await;
     let execution = server.execution("m", &done).await;
     assert_eq!(execution["toolCalls"][0]["error"]["details"]["reason"], "not_allowed", "{execution}");
+    let calls = ["planning", "secret", "error_recovery", "allowed", "result_review"];
+    assert_eq!(trace(&done), calls, "the refused call comes before the correction");
     assert_eq!(purposes(&execution), ["planning", "error_recovery", "result_review"]);
     assert_eq!(execution["llmCalls"][1]["decision"], "ERROR_RECOVERY");
     let prompt = execution["llmCalls"][1]["prompt"].as_str().unwrap();

@@ -42,6 +42,12 @@ async fn plan_waits_for_its_approval_and_can_be_edited(server: Server) {
     let waiting = server.post(&format!("{PATH}/invoke"), body).await.expect(202);
     let approval = &waiting["approvals"][0];
     assert_eq!(approval["input"]["steps"][0]["parameters"], json!({ "stage": "won" }), "{waiting}");
+    let execution = server.execution("m", &waiting).await;
+    assert_eq!(execution["executionPlan"], approval["input"], "{execution}");
+    assert_eq!(execution["approvals"][0]["callId"], approval["callId"], "{execution}");
+    let rerun = format!("{PATH}/m/executions/{}/rerun", execution["id"].as_str().unwrap());
+    let problem = server.post(&rerun, json!({})).await.problem(400, "invalid-request");
+    assert!(problem["detail"].as_str().unwrap().contains("the plan waits for its approval"), "{problem}");
     let edited = json!({ "steps": [{ "step": 1, "parameters": { "stage": "lost" } }] });
     let decided = server.decide(&waiting, 0, json!({ "decision": "edit", "input": edited })).await.expect(200);
     assert_eq!(decided["status"], "COMPLETED", "{decided}");
@@ -49,6 +55,7 @@ async fn plan_waits_for_its_approval_and_can_be_edited(server: Server) {
     let saved = execution["toolCalls"].as_array().unwrap().iter().find(|call| call["actionSlug"] == "save").unwrap();
     assert_eq!(saved["parameters"], json!({ "stage": "lost" }));
     assert_eq!(execution["executionPlan"]["steps"], edited["steps"]);
+    assert_eq!(execution.get("approvals"), None, "{execution}");
 }
 
 async fn denied_plan_ends_the_execution(server: Server) {
@@ -62,6 +69,10 @@ async fn denied_plan_ends_the_execution(server: Server) {
     assert_eq!((&execution["status"], &execution["error"]["code"]), (&json!("error"), &json!("POLICY_DENIED")));
     assert!(execution["error"]["message"].as_str().unwrap().contains("too risky"), "{execution}");
     assert!(execution["toolCalls"].as_array().unwrap().iter().all(|call| call["actionSlug"] != "save"));
+    assert_eq!(execution["executionPlan"]["steps"], json!([{ "step": 1, "parameters": {} }]), "{execution}");
+    let rerun = format!("{PATH}/m/executions/{}/rerun", execution["id"].as_str().unwrap());
+    let problem = server.post(&rerun, json!({})).await.problem(400, "invalid-request");
+    assert!(problem["detail"].as_str().unwrap().contains("the plan was not approved"), "{problem}");
 }
 
 async fn agent_waits_for_an_approval_inside_an_agentic_tool(server: Server) {

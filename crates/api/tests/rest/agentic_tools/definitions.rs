@@ -13,6 +13,10 @@ crate::on_both_databases!(
 );
 crate::on_sqlite!(
     example_definition_of_the_specification_is_accepted,
+    generated_prompt_stays_generated_if_a_client_sends_it_back,
+    version_that_does_not_exist_is_reported_with_the_existing_versions,
+    blocked_tool_is_shown_as_blocked_and_cannot_be_enabled,
+    author_is_warned_about_unknown_placeholders_versions_and_providers,
     mode_of_an_agentic_tool_can_be_changed,
     tool_of_another_type_is_not_found_as_an_agentic_tool,
     member_may_invoke_but_not_change_an_agentic_tool
@@ -116,6 +120,10 @@ async fn invalid_agentic_tool_is_rejected_with_the_paths_of_its_own_fields(serve
         (json!({ "safetyLimits": { "maxTotalCost": 10.5 } }), "/safetyLimits/maxTotalCost"),
         (json!({ "safetyLimits": { "maxTotalCost": 0 } }), "/safetyLimits/maxTotalCost"),
         (json!({ "toolAllocation": {} }), "/toolAllocation/sequence"),
+        (
+            json!({ "toolAllocation": { "sequence": [{ "step": 1, "actionSlug": "echo" }, { "step": 2, "actionSlug": "echo@!" }] } }),
+            "/toolAllocation/sequence/1/actionSlug",
+        ),
         (json!({ "toolAllocation": { "sequence": [{ "step": 1 }] } }), "/toolAllocation/sequence/0/actionSlug"),
         (
             json!({ "toolAllocation": { "mode": "agentic", "sequence": [{ "step": 1, "actionSlug": "echo" }] } }),
@@ -141,11 +149,16 @@ async fn invalid_agentic_tool_is_rejected_with_the_paths_of_its_own_fields(serve
         (json!({ "slug": "invoke" }), "/slug"),
         (json!({ "agentic": {} }), "/agentic"),
         (json!({ "name": null, "slug": null }), "/name"),
+        (json!({ "name": "取引", "slug": null }), "/slug"),
     ] {
         let problem = server.post(PATH, merge(valid.clone(), change)).await.problem(400, "invalid-request");
         assert_eq!(problem["errors"][0]["path"], path, "{problem}");
     }
     server.post(PATH, json!([])).await.problem(400, "invalid-request");
+    for path in ["agentic-tools/invoke", "agentic-tools/test-prompt", "composite-tools/invoke"] {
+        let problem = server.post(path, json!({ "params": {} })).await.problem(400, "invalid-request");
+        assert_eq!(problem["errors"], json!([{ "path": "/tool", "message": "is required" }]), "{problem}");
+    }
     let warned = server.define_agentic_tool(deterministic("later", &["not/yet"], json!([])), json!({})).await;
     assert_eq!(warned["warnings"], json!(["no tool `not/yet` exists yet"]));
 }
@@ -178,6 +191,57 @@ async fn example_definition_of_the_specification_is_accepted(server: Server) {
     let path = format!("{PATH}/hubspot-deal-manager");
     let again = server.patch(&path, created.clone()).await.expect(200);
     assert_eq!((&again["systemPrompt"], &again["status"]), (&created["systemPrompt"], &created["status"]));
+}
+
+async fn generated_prompt_stays_generated_if_a_client_sends_it_back(server: Server) {
+    server.define_echo("one", json!({})).await;
+    let created = server.define_agentic_tool(deterministic("m", &["one"], json!([])), json!({})).await;
+    let path = format!("{PATH}/m");
+    let sent = merge(created, json!({ "description": "Has another purpose." }));
+    let changed = server.patch(&path, sent).await.expect(200);
+    assert_eq!(changed["generatedPrompt"], true, "{changed}");
+    assert!(changed["systemPrompt"].as_str().unwrap().contains("Has another purpose"), "{changed}");
+    let sent = merge(changed, json!({ "systemPrompt": "An own prompt." }));
+    assert_eq!(server.patch(&path, sent).await.expect(200)["generatedPrompt"], false);
+}
+
+async fn version_that_does_not_exist_is_reported_with_the_existing_versions(server: Server) {
+    server.define_agentic_tool(agentic("m", &["echo"], json!([])), json!({})).await;
+    let body = json!({ "tool": "m@9", "params": { "task": "x" } });
+    let problem = server.post(&format!("{PATH}/invoke"), body).await.problem(400, "invalid-request");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("no version of agentic tool `m` matches `9`; it has 1.0.0"), "{problem}");
+}
+
+async fn blocked_tool_is_shown_as_blocked_and_cannot_be_enabled(server: Server) {
+    server.define_agentic_tool(agentic("m", &["echo"], json!([])), json!({})).await;
+    server.patch("tools/m", json!({ "status": "blocked" })).await.expect(200);
+    let path = format!("{PATH}/m");
+    let blocked = server.get(&path).await.expect(200);
+    assert_eq!(blocked["status"], "blocked", "{blocked}");
+    let listed = server.get(&format!("{PATH}?status=blocked")).await.expect(200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
+    for status in ["active", "draft"] {
+        let problem = server.patch(&path, json!({ "status": status })).await.problem(400, "invalid-request");
+        assert_eq!(problem["errors"][0]["path"], "/status", "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("PATCH /api/v1/ai/tools/m"), "{problem}");
+    }
+    let same = server.patch(&path, blocked).await.expect(200);
+    assert_eq!(same["status"], "blocked", "{same}");
+    server.patch("tools/m", json!({ "status": "active" })).await.expect(200);
+    assert_eq!(server.get(&path).await.expect(200)["status"], "active");
+}
+
+async fn author_is_warned_about_unknown_placeholders_versions_and_providers(server: Server) {
+    server.define_echo("one", json!({})).await;
+    let more = json!({ "systemPrompt": "Do {{user_task}} with {{nope}} and {{reference_data.users}}.",
+        "contextConfig": { "referenceData": [{ "integrationId": "crm", "dataTypes": ["users"] }] } });
+    let created = server.define_agentic_tool(agentic("m", &["one@^9"], json!([])), more).await;
+    let warnings = created["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 3, "{created}");
+    for part in ["tool `one` has no version that matches `one@^9` yet", "`{{nope}}`", "no provider `crm` exists yet"] {
+        assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains(part)), "{part}: {created}");
+    }
 }
 
 async fn mode_of_an_agentic_tool_can_be_changed(server: Server) {

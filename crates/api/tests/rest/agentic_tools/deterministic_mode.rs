@@ -83,21 +83,29 @@ async fn rerun_executes_the_recorded_or_a_changed_plan_without_a_model(server: S
     server.define_agentic_tool(tool, json!({})).await;
     let first = server.invoke("manager", "go").await;
     let id = first["meta"]["executionId"].as_str().unwrap();
-    let path = format!("/api/v1/agentic-tools/manager/executions/{id}/rerun");
-    let again = server.post(&path, json!({})).await.expect(200);
+    let rerun = format!("/api/v1/agentic-tools/manager/executions/{id}/rerun");
+    let again = server.post(&rerun, json!({})).await.expect(200);
     assert_eq!(trace(&again), [vec![SEARCH; 3], vec![UPDATE; 5]].concat(), "{again}");
     assert_eq!((&again["success"], &again["meta"]["totalTokens"]), (&json!(true), &json!(0)));
     assert_eq!(again["data"]["operations_executed"], json!([SEARCH, UPDATE]));
     // A changed plan moves the deals to another stage.
     let mut plan = json!({ "steps": acme_plan() });
     plan["steps"][1]["parameters"]["properties"]["dealstage"] = json!("closedwon");
-    server.post(&path, json!({ "executionPlan": plan })).await.expect(200);
+    server.post(&rerun, json!({ "executionPlan": plan })).await.expect(200);
     assert_eq!(stages(&server).await["101"], "closedwon");
     plan["steps"][1]["parameters"]["properties"]["dealstage"] = json!("nope");
-    let problem = server.post(&path, json!({ "executionPlan": plan })).await.problem(400, "invalid-request");
+    let problem = server.post(&rerun, json!({ "executionPlan": plan })).await.problem(400, "invalid-request");
     assert!(problem["detail"].as_str().unwrap().contains("executionPlan"), "{problem}");
+    for (wrong, path, message) in [
+        (json!("x"), "/executionPlan", "must be an object with `steps`"),
+        (json!({ "steps": [1] }), "/executionPlan/steps/0", "expected an object"),
+    ] {
+        let problem = server.post(&rerun, json!({ "executionPlan": wrong })).await.problem(400, "invalid-request");
+        assert_eq!(problem["errors"][0]["path"], path, "{problem}");
+        assert!(problem["errors"][0]["message"].as_str().unwrap().contains(message), "{problem}");
+    }
     plan["steps"][1]["step"] = json!(3);
-    server.post(&path, json!({ "executionPlan": plan })).await.problem(400, "invalid-request");
+    server.post(&rerun, json!({ "executionPlan": plan })).await.problem(400, "invalid-request");
     crm.shutdown().await;
 }
 

@@ -3,13 +3,15 @@
 use serde_json::{Value, json};
 
 use super::{PATH, agentic, deterministic, plan_then};
-use crate::harness::Server;
+use crate::harness::{Server, merge};
 
 crate::on_both_databases!(executions_are_listed_newest_first_and_filtered_by_status);
 crate::on_sqlite!(
     execution_cost_is_the_sum_of_the_costs_of_its_calls,
     personal_data_is_masked_in_executions_and_not_in_results,
-    execution_of_another_tool_is_not_found
+    execution_of_another_tool_is_not_found,
+    input_without_a_task_is_shown_in_place_of_the_task,
+    call_that_was_refused_before_its_execution_has_an_execution_with_the_error
 );
 
 async fn executions_are_listed_newest_first_and_filtered_by_status(server: Server) {
@@ -93,6 +95,57 @@ async fn execution_of_another_tool_is_not_found(server: Server) {
     let id = done["meta"]["executionId"].as_str().unwrap();
     server.get(&format!("{PATH}/b/executions/{id}")).await.problem(404, "not-found");
     server.post(&format!("{PATH}/b/executions/{id}/rerun"), json!({})).await.problem(404, "not-found");
+    let other = server.call("one", json!({})).await;
+    assert!(other["error"].is_null());
+}
+
+async fn input_without_a_task_is_shown_in_place_of_the_task(server: Server) {
+    server.define_echo("one", json!({})).await;
+    let schema = json!({ "inputSchema": { "type": "object", "properties": { "deal": { "type": "string" } } } });
+    let rules = plan_then(json!([{ "step": 1, "parameters": {} }]), "done");
+    server.define_agentic_tool(deterministic("planned", &["one"], rules), schema.clone()).await;
+    server.define_agentic_tool(agentic("free", &["one"], json!([{ "reply": { "text": "done" } }])), schema).await;
+    for tool in ["planned", "free"] {
+        let long = "x".repeat(300);
+        let body = json!({ "tool": tool, "params": { "deal": long } });
+        let done = server.post(&format!("{PATH}/invoke"), body).await.expect(200);
+        let list = server.get(&format!("{PATH}/{tool}/executions")).await.expect(200);
+        let task = list["items"][0]["task"].as_str().unwrap();
+        assert!(task.starts_with(r#"{"deal":"xxx"#) && task.len() == 200, "{task}");
+        let execution = server.execution(tool, &done).await;
+        assert_eq!(execution.get("task"), None, "{execution}");
+        assert_eq!(execution["parentRequest"]["deal"], long);
+        // The input is fenced once.
+        let prompt = execution["llmCalls"][0]["prompt"].as_str().unwrap();
+        assert!(!prompt.contains("<\\"), "{prompt}");
+        let fence = format!("<data name=\"input\">\n{{\"deal\":\"{long}\"}}\n</data>");
+        assert!(prompt.contains(&fence), "{prompt}");
+    }
+}
+
+async fn call_that_was_refused_before_its_execution_has_an_execution_with_the_error(server: Server) {
+    server.define_echo("one", json!({})).await;
+    let off = json!({ "status": "disabled" });
+    server.define_agentic_tool(agentic("off", &["one"], json!([])), off).await;
+    server.define_agentic_tool(agentic("none", &["missing"], json!([])), json!({})).await;
+    server.define_agentic_tool(agentic("m", &["one"], json!([])), json!({})).await;
+    let unknown = json!({ "embeddedLLMConfig": { "provider": "nowhere", "model": "x" } });
+    let tool = merge(agentic("far", &["one"], json!([])), json!({ "embeddedLLMConfig": null }));
+    server.define_agentic_tool(tool, unknown).await;
+    let task = json!({ "task": "go" });
+    for (tool, params) in [("off", &task), ("none", &task), ("far", &task), ("m", &json!({ "task": 5 }))] {
+        let body = json!({ "tool": tool, "params": params });
+        let refused = server.post(&format!("{PATH}/invoke"), body).await.expect(200);
+        assert_eq!(refused["success"], false, "{refused}");
+        let execution = server.execution(tool, &refused).await;
+        assert_eq!(execution["id"], refused["meta"]["executionId"]);
+        assert_eq!((&execution["status"], &execution["agenticTool"]), (&json!("error"), &json!(tool)), "{execution}");
+        assert_eq!(execution["error"]["code"], refused["error"]["code"], "{execution}");
+        assert_eq!((&execution["llmCalls"], &execution["toolCalls"]), (&json!([]), &json!([])), "{execution}");
+        let rerun = format!("{PATH}/{tool}/executions/{}/rerun", execution["id"].as_str().unwrap());
+        let problem = server.post(&rerun, json!({})).await.problem(400, "invalid-request");
+        assert!(problem["detail"].as_str().unwrap().contains("refused before it made a plan"), "{problem}");
+    }
     let other = server.call("one", json!({})).await;
     assert!(other["error"].is_null());
 }

@@ -10,6 +10,7 @@ crate::on_sqlite!(
     prompt_test_replaces_all_placeholders_and_calls_no_model,
     prompt_test_with_a_model_call_shows_the_reply_and_executes_nothing,
     prompt_of_an_unsaved_tool_can_be_tested,
+    prompt_test_shows_the_tools_of_the_tested_tool,
     regenerated_prompt_contains_the_current_description_and_tools,
     context_over_its_token_limit_is_cut_off_with_a_warning,
     placeholders_in_prompts_of_agents_are_replaced
@@ -52,6 +53,10 @@ async fn prompt_test_replaces_all_placeholders_and_calls_no_model(server: Server
     let other =
         test_prompt(&server, "m", json!({ "params": { "task": "x" }, "systemPrompt": "Only this prompt." })).await;
     assert!(other["systemPrompt"].as_str().unwrap().starts_with("Only this prompt."), "{other}");
+    assert_eq!(other["warnings"], json!([]), "{other}");
+    let invalid =
+        test_prompt(&server, "m", json!({ "params": { "task": 5 }, "systemPrompt": "Only this prompt." })).await;
+    assert!(invalid["warnings"].to_string().contains("does not match the input schema: /task"), "{invalid}");
     let runs = server.get("runs").await.expect(200);
     assert_eq!(runs["items"], json!([]), "nothing ran");
 }
@@ -84,6 +89,25 @@ async fn prompt_of_an_unsaved_tool_can_be_tested(server: Server) {
     let bad = json!({ "tool": merge(tool, json!({ "systemPrompt": "x" })) });
     let problem = server.post(&format!("{PATH}/test-prompt"), bad).await.problem(422, "invalid-definition");
     assert_eq!(problem["errors"][0]["path"], "/systemPrompt", "{problem}");
+}
+
+async fn prompt_test_shows_the_tools_of_the_tested_tool(server: Server) {
+    for name in ["first/tool", "second/tool"] {
+        server.define_echo(name, json!({})).await;
+    }
+    for (slug, tool) in [("one", "first/tool"), ("two", "second/tool")] {
+        server.define_agentic_tool(agentic(slug, &[tool], json!([])), json!({})).await;
+    }
+    for (slug, own, other) in [("one", "first/tool", "second/tool"), ("two", "second/tool", "first/tool")] {
+        let body = json!({ "params": { "task": "x" } });
+        let saved = test_prompt(&server, slug, body).await;
+        let body = json!({ "tool": agentic("new", &[own], json!([])), "params": { "task": "x" } });
+        let unsaved = server.post(&format!("{PATH}/test-prompt"), body).await.expect(200);
+        for prompt in [&saved["systemPrompt"], &unsaved["systemPrompt"]] {
+            let prompt = prompt.as_str().unwrap();
+            assert!(prompt.contains(own) && !prompt.contains(other), "{prompt}");
+        }
+    }
 }
 
 async fn regenerated_prompt_contains_the_current_description_and_tools(server: Server) {

@@ -36,5 +36,7 @@ tools = [structured_tool(**tool) for tool in TOOLS]
 
 if __name__ == "__main__":
     # Run as a program: call one tool and print its result.
-    chosen = {tool.name: tool for tool in tools}[sys.argv[1]]
-    print(chosen.invoke(json.loads(sys.argv[2] if len(sys.argv) > 2 else "{}")))
+    by_name = {tool.name: tool for tool in tools}
+    if len(sys.argv) < 2 or sys.argv[1] not in by_name:
+        sys.exit(f"usage: python3 {sys.argv[0]} NAME [ARGUMENTS]\nNAME is one of: {', '.join(by_name)}")
+    print(by_name[sys.argv[1]].invoke(json.loads(sys.argv[2] if len(sys.argv) > 2 else "{}")))

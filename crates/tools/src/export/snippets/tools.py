@@ -28,4 +28,6 @@ def call_tool(name, arguments):
 
 if __name__ == "__main__":
     # Run as a program: call one tool and print its result.
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: python3 {sys.argv[0]} NAME [ARGUMENTS]\nNAME is one of: {', '.join(REF_NAMES)}")
     print(json.dumps(call_tool(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "{}")))

@@ -1,7 +1,9 @@
 //! Implements `agentic-tools history` and `logs`.
 
 use serde_json::Value;
-use toolwright_api::wire::{ExecutionStatus, ExecutionSummaryView, ExecutionView, LlmCallView, ToolCallView};
+use toolwright_api::wire::{
+    ExecutionStatus, ExecutionSummaryView, ExecutionView, LlmCallView, ToolCallView, merge_calls,
+};
 use toolwright_types::RunStatus;
 
 use crate::cli::Context;
@@ -194,15 +196,13 @@ fn plan_lines(out: &Output, plan: &Value, execution: &ExecutionView, verbose: bo
 fn call_lines(out: &Output, execution: &ExecutionView, verbose: bool) -> Vec<String> {
     let model = execution.llm_calls.iter().map(|call| (call.created_at, model_call_lines(out, call, verbose)));
     let tools = execution.tool_calls.iter().map(|call| (call.created_at, tool_call_lines(out, call, verbose)));
-    let mut calls: Vec<_> = model.chain(tools).collect();
-    calls.sort_by_key(|(at, _)| *at);
-    let numbered = |(index, (_, mut lines)): (usize, (_, Vec<String>))| {
+    let numbered = |(index, mut lines): (usize, Vec<String>)| {
         if let Some(head) = lines.first_mut() {
             *head = format!("[{}] {head}", index + 1);
         }
         lines
     };
-    calls.into_iter().enumerate().flat_map(numbered).collect()
+    merge_calls(model, tools).into_iter().enumerate().flat_map(numbered).collect()
 }
 
 fn model_call_lines(out: &Output, call: &LlmCallView, verbose: bool) -> Vec<String> {

@@ -18,7 +18,7 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
     /// Filter by status
-    #[arg(long, value_parser = ["draft", "active", "disabled"])]
+    #[arg(long, value_parser = ["draft", "active", "disabled", "blocked"])]
     status: Option<String>,
     /// Filter by mode
     #[arg(long, value_parser = ["deterministic", "agentic"])]

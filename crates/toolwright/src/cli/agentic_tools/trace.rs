@@ -1,6 +1,6 @@
 //! Formats the calls of an execution: to the model and to tools. Does no IO.
 
-use toolwright_api::wire::{ExecutionView, TraceStep};
+use toolwright_api::wire::{ExecutionView, TraceStep, merge_calls};
 
 use crate::cli::follow::{format_duration, format_usd, group_thousands, pluralize};
 use crate::cli::output::{Paint, sanitize_line};
@@ -45,9 +45,7 @@ pub(super) fn steps(execution: &ExecutionView) -> Vec<TraceStep> {
         };
         (call.created_at, step)
     });
-    let mut steps: Vec<_> = model.chain(tools).collect();
-    steps.sort_by_key(|(at, _)| *at);
-    steps.into_iter().map(|(_, step)| step).collect()
+    merge_calls(model, tools)
 }
 
 /// Formats the number of calls, the tokens, the cost and the duration of an execution.

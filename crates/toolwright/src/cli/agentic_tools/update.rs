@@ -20,7 +20,7 @@ pub(crate) struct UpdateArgs {
     #[arg(value_name = "REF", value_parser = parse_name)]
     reference: String,
     /// File with the fields to change as JSON or YAML, or `-` for standard input; other fields are kept
-    #[arg(short, long, value_name = "FILE", required_unless_present = "set")]
+    #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
     set: SetArgs,
@@ -44,6 +44,10 @@ impl SetArgs {
 
 /// Changes fields of an agentic tool.
 pub(super) async fn run(cx: &Context, args: &UpdateArgs) -> Result<Exit, Failure> {
+    if args.file.is_none() && args.set.set.is_empty() {
+        let message = "give the fields to change: `-f FILE` with JSON or YAML, or `--set FIELD=JSON`";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let (mut patch, mut source) = (json!({}), None);
     if let Some(file) = &args.file {
         let mut documents = read_documents(std::slice::from_ref(file))?;
