@@ -18,6 +18,7 @@ on_sqlite!(
     failed_mcp_import_creates_no_tools_or_providers,
     mcp_import_from_a_private_address_is_blocked_by_the_egress_policy,
     mcp_stdio_commands_require_an_administrator,
+    import_from_a_command_that_fails_reports_its_exit_status_and_stderr,
     mcp_discovery_imports_new_tools_and_reports_removed_tools,
     background_poll_imports_new_mcp_tools,
     mcp_import_reports_skipped_tools_with_a_reason,
@@ -197,6 +198,38 @@ async fn mcp_stdio_commands_require_an_administrator(server: Server) {
     let nothing = json!({ "refName": "none", "providerType": "MCP" });
     let problem = server.post("tool-providers", nothing).await.problem(422, "invalid-definition");
     assert_eq!(problem["errors"][0]["path"], "/baseUrl", "{problem}");
+}
+
+async fn import_from_a_command_that_fails_reports_its_exit_status_and_stderr(server: Server) {
+    server
+        .post("secrets", json!({ "name": "token", "scope": "realm", "value": "s3cret-of-the-test" }))
+        .await
+        .expect(201);
+    let traceback = "echo Traceback: >&2; echo \"ImportError: no module $TOKEN\" >&2; exit 3";
+    let provider = json!({ "refName": "broken", "providerType": "MCP", "command": "sh", "args": ["-c", traceback],
+        "envSecretRefs": { "TOKEN": "token" } });
+    server.post("tool-providers", provider).await.expect(201);
+    let ended = "NETWORK_ERROR: the program `sh` ended (exit status: 3) before it answered as an MCP server; its stderr, \
+                 which is in the server log, ends with: Traceback: | ImportError: no module [redacted]";
+    for (body, expected) in [
+        (json!({ "providerRef": "broken" }), ended),
+        (
+            json!({ "command": "sh", "args": ["-c", "exit 4"] }),
+            "(exit status: 4) before it answered as an MCP server; it wrote nothing to stderr",
+        ),
+        (json!({ "command": "nosuchprog" }), "the program `nosuchprog` was not found in the `PATH` of the server"),
+        (json!({ "command": "/no/such/prog" }), "the program `/no/such/prog` or its interpreter does not exist"),
+    ] {
+        let problem = server.post("tools/import/mcp", body).await.problem(502, "upstream-failed");
+        assert!(problem["detail"].as_str().unwrap().contains(expected), "{problem}");
+    }
+    // The message for a caller of a tool does not have the output of the program.
+    let tool = json!({ "refName": "t", "toolType": "EXTERNAL_MCP", "providerRef": "broken" });
+    server.post("tools", tool).await.expect(201);
+    let error = &server.call("t", json!({})).await["error"]["message"];
+    let expected =
+        "the program `sh` ended (exit status: 3) before it answered as an MCP server; the server log has its stderr";
+    assert_eq!(error, expected);
 }
 
 async fn mcp_discovery_imports_new_tools_and_reports_removed_tools(server: Server) {

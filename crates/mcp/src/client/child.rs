@@ -2,6 +2,8 @@
 //! foreign data.
 
 use std::pin::Pin;
+use std::process::ExitStatus;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,14 +14,27 @@ use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::Mutex;
 use toolwright_budget::{LimitExceeded, NodeCounter};
 
 /// How long a server has to exit after its input is closed.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A child process and its pipes. The process is killed when this value is dropped.
+/// A child process without its pipes. The process is killed when the last clone is dropped.
+#[derive(Clone)]
+pub(super) struct Process(Arc<Mutex<Box<dyn ChildWrapper>>>);
+
+impl Process {
+    /// Waits until the process ends. Returns `None` if it is still running after [`EXIT_TIMEOUT`].
+    pub(super) async fn exit_status(&self) -> Option<ExitStatus> {
+        let wait = async { self.0.lock().await.wait().await };
+        tokio::time::timeout(EXIT_TIMEOUT, wait).await.ok()?.ok()
+    }
+}
+
+/// A child process and its pipes.
 pub(super) struct Child {
-    process: Box<dyn ChildWrapper>,
+    process: Process,
     transport: AsyncRwTransport<RoleClient, BoundedLines<ChildStdout>, ChildStdin>,
 }
 
@@ -30,7 +45,12 @@ impl Child {
         let stdin = process.stdin().take().ok_or_else(missing)?;
         let stdout = process.stdout().take().ok_or_else(missing)?;
         let reader = BoundedLines { reader: stdout, counter: NodeCounter::default() };
+        let process = Process(Arc::new(Mutex::new(process)));
         Ok(Self { process, transport: AsyncRwTransport::new(reader, stdin) })
+    }
+
+    pub(super) fn process(&self) -> Process {
+        self.process.clone()
     }
 }
 
@@ -50,9 +70,10 @@ impl Transport<RoleClient> for Child {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.transport.close().await?;
-        match tokio::time::timeout(EXIT_TIMEOUT, self.process.wait()).await {
+        let mut process = self.process.0.lock().await;
+        match tokio::time::timeout(EXIT_TIMEOUT, process.wait()).await {
             Ok(exit) => exit.map(drop),
-            Err(_elapsed) => Box::into_pin(self.process.kill()).await,
+            Err(_elapsed) => Box::into_pin(process.kill()).await,
         }
     }
 }
@@ -101,7 +122,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn reader_fails_at_a_line_with_too_many_nodes() {
+    async fn reader_fails_at_a_line_with_too_many_json_nodes() {
         let lines = "[],".repeat(MAX_NODES / 2 - 1) + "\n" + &"[],".repeat(MAX_NODES / 2 - 1) + "\n";
         let mut reader = BoundedLines { reader: lines.as_bytes(), counter: NodeCounter::default() };
         assert_eq!(reader.read_to_end(&mut Vec::new()).await.unwrap(), lines.len());

@@ -28,6 +28,19 @@ const LISTING_TTL: Duration = Duration::from_secs(60);
 /// The largest number of pages of one listing.
 const MAX_PAGES: usize = 200;
 
+/// The error of a connection that could not be opened.
+pub(super) struct OpenError {
+    pub failure: ToolFailure,
+    /// Whether the server closed the connection before it answered.
+    pub disconnected: bool,
+}
+
+impl From<OpenError> for ToolFailure {
+    fn from(error: OpenError) -> Self {
+        error.failure
+    }
+}
+
 /// A connection that several calls share.
 pub(super) struct Connection {
     service: RunningService<RoleClient, PeerHandler>,
@@ -50,7 +63,7 @@ impl Connection {
         transport: T,
         changed: Arc<Notify>,
         redactor: Redactor,
-    ) -> Result<Self, ToolFailure>
+    ) -> Result<Self, OpenError>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
@@ -58,7 +71,10 @@ impl Connection {
         let stale = Arc::new(AtomicBool::new(false));
         let handler = PeerHandler { stale: Arc::clone(&stale), changed, progress: ProgressSubscriptions::default() };
         let service = serve_client_with_lifecycle(handler, transport, lifecycle).await;
-        let service = service.map_err(|error| connect_failure(error, &redactor))?;
+        let service = service.map_err(|error| {
+            let disconnected = is_disconnected(&error);
+            OpenError { failure: connect_failure(error, &redactor), disconnected }
+        })?;
         // rmcp's response cache is disabled, because the server decides how long responses stay in that cache. The
         // listing must be fresh, because it is used to check the server.
         service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
@@ -222,6 +238,15 @@ pub(crate) fn connect_failure(error: ClientInitializeError, redactor: &Redactor)
             ToolFailure::fatal(ErrorCode::ProviderError, message).reason("mcp_version")
         }
         _ => not_reachable(),
+    }
+}
+
+/// Whether the server closed the connection instead of answering.
+fn is_disconnected(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => true,
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => is_disconnected(fallback),
+        _ => false,
     }
 }
 

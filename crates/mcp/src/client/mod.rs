@@ -131,7 +131,7 @@ impl Client {
             ToolFailure::invalid("`providerRef` is required for an EXTERNAL_MCP tool").reason("no_provider")
         })?;
         let connection = self.connection(provider, &attempt).await?;
-        if tool.definition.invocation.method.as_deref() == Some(MCP_LIST_METHOD) {
+        if is_listing(&attempt) {
             return Ok(BackendReply::from_output(connection.fresh_listing().await?.to_json()));
         }
         let name = tool.definition.invocation.path.as_deref().unwrap_or_else(|| tool.definition.ref_name.as_str());
@@ -152,6 +152,11 @@ impl Backend for Client {
     fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>> {
         Box::pin(self.call(attempt))
     }
+}
+
+/// Whether an attempt lists the tools of the server instead of calling one.
+fn is_listing(attempt: &Attempt<'_>) -> bool {
+    attempt.tool.definition.invocation.method.as_deref() == Some(MCP_LIST_METHOD)
 }
 
 /// Returns the failure for a server that cannot be reached at the moment.

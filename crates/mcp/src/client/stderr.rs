@@ -1,7 +1,9 @@
-//! Logs the standard error of MCP servers that are child processes, without secrets.
+//! Logs the standard error of MCP servers that are child processes, without secrets, and keeps its end for error
+//! messages.
 
 use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+use tokio::sync::watch;
 use toolwright_tools::executor::{Attempt, Redactor};
 
 /// The maximum number of bytes of a line that are read. Further bytes of the line are dropped.
@@ -9,6 +11,30 @@ const MAX_LINE: usize = 16 << 10;
 /// The number of characters at the end of a shortened line that are not logged, because they may be the start of a
 /// secret.
 const MAX_SECRET: usize = 8 << 10;
+/// The number of characters of the output that error messages contain.
+const MAX_TAIL: usize = 300;
+
+/// The end of the output, on one line and without secrets.
+#[derive(Debug, Default, Clone)]
+pub(super) struct StderrTail(String);
+
+impl StderrTail {
+    fn push(&mut self, line: &str) {
+        if !self.0.is_empty() {
+            self.0.push_str(" | ");
+        }
+        self.0.push_str(line.trim());
+        let excess = self.0.chars().count().saturating_sub(MAX_TAIL);
+        if excess > 0 {
+            self.0 = ['…'].into_iter().chain(self.0.chars().skip(excess + 1)).collect();
+        }
+    }
+
+    /// Returns the text. It is empty if the program wrote nothing.
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
 
 /// Returns a redactor of the call's secrets. A secret of several lines is redacted in each line.
 pub(super) fn line_redactor(attempt: &Attempt<'_>) -> Redactor {
@@ -17,13 +43,19 @@ pub(super) fn line_redactor(attempt: &Attempt<'_>) -> Redactor {
     Redactor::new(attempt.secrets.values().chain(&lines))
 }
 
-/// Logs each line, until the end of the input.
-pub(super) async fn log_lines(mut input: impl AsyncBufRead + Unpin, provider: &str, redactor: &Redactor) {
+/// Logs each line, until the end of the input. `tail` always has the last lines.
+pub(super) async fn log_lines(
+    mut input: impl AsyncBufRead + Unpin,
+    provider: &str,
+    redactor: &Redactor,
+    tail: watch::Sender<StderrTail>,
+) {
     let mut line = Vec::new();
     while let Ok(true) = read_line(&mut input, &mut line).await {
         let line = shown(&line, redactor);
         if !line.trim().is_empty() {
             tracing::info!(provider, line, "MCP server wrote to stderr");
+            tail.send_modify(|tail| tail.push(&line));
         }
     }
 }
@@ -81,6 +113,16 @@ mod tests {
             let logged = lines("first\n\ntoken=s3cret-of-the-test.\nlast", buffer).await;
             assert_eq!(logged, ["first", "", "token=[redacted].", "last"], "{buffer}");
         }
+    }
+
+    #[test]
+    fn tail_has_the_last_characters_of_the_last_lines() {
+        let mut tail = StderrTail::default();
+        ["Traceback:\r", "  line 1", "ImportError: é"].iter().for_each(|line| tail.push(line));
+        assert_eq!(tail.text(), "Traceback: | line 1 | ImportError: é");
+        tail.push(&"é".repeat(MAX_TAIL - 10));
+        assert!(tail.text().starts_with("…rror: é | é"), "{}", tail.text());
+        assert_eq!(tail.text().chars().count(), MAX_TAIL);
     }
 
     #[tokio::test]

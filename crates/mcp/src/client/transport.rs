@@ -1,6 +1,7 @@
 //! Opens connections to a provider's server: a child process, or HTTP under the egress rules.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -13,21 +14,22 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::io::BufReader;
 use tokio::process::Command;
+use tokio::sync::watch;
 use toolwright_budget::Share;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::Attempt;
 use toolwright_tools::http::{CompiledProvider, NetworkAccess};
 use toolwright_types::json::hex_digest;
-use toolwright_types::{CommandArgument, ErrorCode, McpTransport};
+use toolwright_types::{CommandArgument, ErrorCode, McpTransport, ToolProviderConfig};
 use url::Url;
 
 use super::bounded_http::BoundedHttpClient;
-use super::child::Child;
-use super::connection::{Connection, lifecycle, open_failure};
+use super::child::{Child, EXIT_TIMEOUT, Process};
+use super::connection::{Connection, OpenError, lifecycle, open_failure};
 use super::http_sse::HttpSseTransport;
 use super::late_discovery::WithoutLateDiscovery;
-use super::stderr::{line_redactor, log_lines};
-use super::{Client, CommandUser, PROCESS_LIMIT, StreamFirstClient, unreachable_server};
+use super::stderr::{StderrTail, line_redactor, log_lines};
+use super::{Client, CommandUser, PROCESS_LIMIT, StreamFirstClient, is_listing, unreachable_server};
 
 /// The environment variables that a child process inherits. It does not inherit any other variables, because they may
 /// contain credentials.
@@ -59,7 +61,7 @@ impl Client {
         let (client, url, headers) = self.http_client(provider, attempt).await?;
         let target = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
         let transport = StreamableHttpClientTransport::with_client(StreamFirstClient::new(client), target);
-        Connection::open(lifecycle(), transport, Arc::clone(&self.0.changed), attempt.redactor.clone()).await
+        Ok(Connection::open(lifecycle(), transport, Arc::clone(&self.0.changed), attempt.redactor.clone()).await?)
     }
 
     async fn connect_sse(&self, provider: &CompiledProvider, attempt: &Attempt<'_>) -> Result<Connection, ToolFailure> {
@@ -68,13 +70,8 @@ impl Client {
             .await
             .map_err(|error| open_failure(&error, attempt.redactor))?;
         // Servers with the HTTP+SSE transport do not know the newer handshake.
-        Connection::open(
-            ClientLifecycleMode::Initialize,
-            transport,
-            Arc::clone(&self.0.changed),
-            attempt.redactor.clone(),
-        )
-        .await
+        let (changed, redactor) = (Arc::clone(&self.0.changed), attempt.redactor.clone());
+        Ok(Connection::open(ClientLifecycleMode::Initialize, transport, changed, redactor).await?)
     }
 
     /// Returns the HTTP client, the URL and the headers for a provider, with its credentials and egress rules.
@@ -105,7 +102,41 @@ impl Client {
         }
         let shares = self.process_shares(attempt)?;
         let program = config.command.as_deref().unwrap_or_default();
-        let mut command = Command::new(program);
+        let mut command = self.command(config, attempt);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = CommandWrap::from(command);
+        // The whole process group is killed on drop, because launchers such as `npx` start the MCP server as a child
+        // process of their own.
+        command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
+        let not_started = |error: std::io::Error| {
+            tracing::warn!(%error, program, "MCP server process could not be started");
+            unreachable_server(not_started_message(program, &error), "spawn")
+        };
+        let mut process = command.spawn().map_err(not_started)?;
+        let (tail, stderr_tail) = watch::channel(StderrTail::default());
+        if let Some(stderr) = process.stderr().take() {
+            let stop = self.0.stop.clone();
+            let (provider, redactor) = (config.ref_name.to_string(), line_redactor(attempt));
+            let log = async move { log_lines(BufReader::new(stderr), &provider, &redactor, tail).await };
+            self.0.tasks.spawn(async move { stop.run_until_cancelled(log).await });
+        }
+        let child = Child::new(process).map_err(not_started)?;
+        let process = child.process();
+        let (transport, changed) = (WithoutLateDiscovery::new(child), Arc::clone(&self.0.changed));
+        match Connection::open(lifecycle(), transport, changed, attempt.redactor.clone()).await {
+            Ok(connection) => Ok(connection.holding(shares)),
+            Err(OpenError { failure, disconnected: false }) => Err(failure),
+            Err(_disconnected) => {
+                // A caller of a tool does not get the program's output, only a caller that lists the tools.
+                let shown = is_listing(attempt).then_some(stderr_tail);
+                Err(unreachable_server(ended_message(program, &process, shown).await, "connect"))
+            }
+        }
+    }
+
+    /// Returns the command of a provider, with its arguments and its environment.
+    fn command(&self, config: &ToolProviderConfig, attempt: &Attempt<'_>) -> Command {
+        let mut command = Command::new(config.command.as_deref().unwrap_or_default());
         command.args(arguments(&config.args, attempt)).env_clear();
         command.envs(INHERITED_ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         if let Some(CommandUser { uid, gid }) = self.0.command_user {
@@ -119,26 +150,7 @@ impl Client {
                 command.env(variable, secret.expose_secret());
             }
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut command = CommandWrap::from(command);
-        // The whole process group is killed on drop, because launchers such as `npx` start the MCP server as a child
-        // process of their own.
-        command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
-        let not_started = |error: std::io::Error| {
-            tracing::warn!(%error, program, "MCP server process could not be started");
-            unreachable_server(format!("command `{program}` could not be started: {}", error.kind()), "spawn")
-        };
-        let mut process = command.spawn().map_err(not_started)?;
-        if let Some(stderr) = process.stderr().take() {
-            let stop = self.0.stop.clone();
-            let (provider, redactor) = (config.ref_name.to_string(), line_redactor(attempt));
-            let log = async move { log_lines(BufReader::new(stderr), &provider, &redactor).await };
-            self.0.tasks.spawn(async move { stop.run_until_cancelled(log).await });
-        }
-        let child = WithoutLateDiscovery::new(Child::new(process).map_err(not_started)?);
-        Ok(Connection::open(lifecycle(), child, Arc::clone(&self.0.changed), attempt.redactor.clone())
-            .await?
-            .holding(shares))
+        command
     }
 
     /// Counts one more process for the realm and for the principal of an attempt. Fails if one of them has reached its
@@ -158,6 +170,36 @@ impl Client {
         let realm = realms.try_acquire(&attempt.cx.realm.realm.to_string());
         let realm = realm.ok_or_else(|| limited("the realm", realms.each(), "mcp.max_processes_per_realm"))?;
         Ok([principal, realm])
+    }
+}
+
+/// Returns the message for a program that could not be started.
+fn not_started_message(program: &str, error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound if program.contains('/') => {
+            format!("the program `{program}` or its interpreter does not exist on the server")
+        }
+        ErrorKind::NotFound => format!("the program `{program}` was not found in the `PATH` of the server"),
+        kind => format!("the program `{program}` could not be started: {kind}"),
+    }
+}
+
+/// Returns the message for a program that closed its stdout before it answered. The message contains the end of the
+/// program's stderr if `stderr_tail` is set.
+async fn ended_message(program: &str, process: &Process, stderr_tail: Option<watch::Receiver<StderrTail>>) -> String {
+    let Some(status) = process.exit_status().await else {
+        return format!(
+            "the program `{program}` closed its stdout before it answered as an MCP server; the server log has its stderr"
+        );
+    };
+    let ended = format!("the program `{program}` ended ({status}) before it answered as an MCP server");
+    let Some(mut tail) = stderr_tail else { return format!("{ended}; the server log has its stderr") };
+    // The sender is dropped at the end of stderr. Another process may keep stderr open.
+    let read_to_end = async { while tail.changed().await.is_ok() {} };
+    let _ = tokio::time::timeout(EXIT_TIMEOUT, read_to_end).await;
+    match tail.borrow().text() {
+        "" => format!("{ended}; it wrote nothing to stderr"),
+        text => format!("{ended}; its stderr, which is in the server log, ends with: {text}"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderName, Request, Response, StatusCode};
+use http::{HeaderName, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -211,7 +211,7 @@ impl Endpoint {
         let (is_json, body) = (invalid_message::is_json(request.headers()), request.body().clone());
         let response = match is_json && batch::is_batch(&request) {
             true => self.handle_batch(request).await,
-            false => self.0.service.handle(request.map(Full::new)).await,
+            false => self.handle_message(request).await,
         };
         if is_json && let Some(answer) = invalid_message::replacement(&response, &body) {
             return answer;
@@ -220,6 +220,18 @@ impl Endpoint {
             && let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok())
         {
             self.0.owners.insert(id.to_owned(), Arc::new(Owner::new(viewer)));
+        }
+        response
+    }
+
+    /// Handles a request that is not a batch.
+    async fn handle_message(&self, request: Request<Bytes>) -> McpResponse {
+        let is_delete = request.method() == Method::DELETE;
+        let mut response = self.0.service.handle(request.map(Full::new)).await;
+        // rmcp answers 202 to the end of a session, although the session has ended. Some clients, such as the Python
+        // SDK, accept only 200 and 204.
+        if is_delete && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::NO_CONTENT;
         }
         response
     }
