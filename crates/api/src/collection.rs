@@ -337,10 +337,12 @@ async fn list<T: Collection>(
     Caller(session): Caller,
     QueryParams(parameters): QueryParams<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<T::View>>, Problem> {
-    if parameters.get("source").is_some_and(|source| source == DefinitionSource::BuiltIn.as_str()) {
+    let built_in = parameters.get("source").is_some_and(|source| source == DefinitionSource::BuiltIn.as_str());
+    let query = list_params::from_query_params::<T>(parameters)?;
+    if built_in {
         return Ok(Json(PageView::complete(T::all_built_in(&engine, &session))));
     }
-    let page = engine.registry.list::<T>(&session, list_params::from_query_params(parameters)?).await?;
+    let page = engine.registry.list::<T>(&session, query).await?;
     Ok(Json(views::page(page)))
 }
 
@@ -358,17 +360,16 @@ async fn query<T: Collection>(
     Caller(session): Caller,
     JsonBody(body): JsonBody<QueryBody>,
 ) -> Result<Json<PageView<T::View>>, Problem> {
-    let page = registry.list::<T>(&session, body.into_query()?).await?;
+    let page = registry.list::<T>(&session, body.into_query::<T>()?).await?;
     Ok(Json(views::page(page)))
 }
 
 async fn count<T: Collection>(
     State(registry): State<Registry>,
     Caller(session): Caller,
-    QueryParams(mut parameters): QueryParams<BTreeMap<String, String>>,
+    QueryParams(parameters): QueryParams<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
-    let matching = list_params::parse_filter(parameters.remove("query").as_deref())?;
-    let filters = list_params::query_param_filters(parameters);
+    let (matching, filters) = list_params::from_count_params::<T>(parameters)?;
     let count = registry.count::<T>(&session, &filters, matching.as_ref()).await?;
     Ok(Json(CountView { count }))
 }

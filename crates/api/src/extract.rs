@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use toolwright_catalog::Session;
 use toolwright_catalog::identity::KeyWatch;
 use toolwright_catalog::registry::WriteOrigin;
-use toolwright_types::{CorrelationId, DefinitionSource, RefName};
+use toolwright_types::{CorrelationId, DefinitionSource, RefName, closest_name, field_names};
 
 use crate::problem::{Code, Problem};
 use crate::request_log::SessionSlot;
@@ -179,18 +179,59 @@ fn body_problem(rejection: &BytesRejection, max_bytes: usize) -> Problem {
     }
 }
 
-/// The query parameters.
+/// The query parameters. If `T` is a struct, all other parameters are rejected.
 pub(crate) struct QueryParams<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequestParts<AppState> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
+        let known = field_names::<T>();
+        if !known.is_empty() {
+            check_param_names(&param_names(parts), known)?;
+        }
         let Query(parameters) = Query::<T>::from_request_parts(parts, engine)
             .await
             .map_err(|error| Problem::new(Code::InvalidRequest, error.body_text()))?;
         Ok(Self(parameters))
     }
+}
+
+/// Rejects all query parameters, for lists without parameters.
+pub(crate) struct NoQueryParams;
+
+impl FromRequestParts<AppState> for NoQueryParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _engine: &AppState) -> Result<Self, Problem> {
+        check_param_names(&param_names(parts), &[]).map(|()| Self)
+    }
+}
+
+/// Returns the names of the query parameters. A query that cannot be parsed is rejected when its values are read.
+fn param_names(parts: &Parts) -> Vec<String> {
+    let parsed = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+    parsed.map(|Query(params)| params.into_iter().map(|(name, _)| name).collect()).unwrap_or_default()
+}
+
+fn check_param_names(names: &[String], known: &[&str]) -> Result<(), Problem> {
+    match unknown_name(names, known) {
+        Some((name, rule)) => Err(Problem::invalid(name, rule)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the first name that is not known, and a message that suggests the most similar known name and lists all of
+/// them.
+pub(crate) fn unknown_name<'n>(names: &'n [String], known: &[&str]) -> Option<(&'n str, String)> {
+    let unknown = names.iter().find(|name| !known.contains(&name.as_str()))?;
+    let hint = match closest_name(unknown, known.iter().copied()) {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => ".".to_owned(),
+    };
+    let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    let list = if known.is_empty() { "none".to_owned() } else { quoted.join(", ") };
+    Some((unknown, format!("is unknown{hint} Valid names: {list}")))
 }
 
 /// The name or id in the path.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_catalog::registry::{DefinitionQuery, DocumentSort, DocumentSortKey, FieldEquals};
+use toolwright_catalog::registry::{Definition, DefinitionQuery, DocumentSort, DocumentSortKey, FieldEquals};
 use toolwright_query::{BindContext, Filter, Position, Query};
-use toolwright_types::DefinitionSource;
+use toolwright_types::{DefinitionSource, field_names};
 
+use crate::extract::unknown_name;
 use crate::problem::{Code, Problem, TextSpan};
 
 /// The largest page size.
@@ -37,17 +38,26 @@ pub(crate) struct QueryBody {
 }
 
 impl QueryBody {
-    /// Returns the query that the body describes.
-    pub(crate) fn into_query(self) -> Result<DefinitionQuery, Problem> {
+    /// Returns the query that the body describes. Rejects a filter by a field that `T` does not have.
+    pub(crate) fn into_query<T: Definition>(self) -> Result<DefinitionQuery, Problem> {
+        if let Some((name, rule)) = unknown_name(&first_segments(self.filter.keys()), field_names::<T>()) {
+            return Err(Problem::invalid(&format!("/filter/{name}"), rule));
+        }
         let matching = parse_filter(self.query.as_deref())?;
         let query = definition_query(filters(self.filter), self.limit, self.cursor.as_deref(), self.sort.as_deref())?;
         Ok(DefinitionQuery { matching, ..query })
     }
 }
 
+/// The parameters of `GET` on a collection that do not filter by a field.
+pub(crate) const LIST_PARAMS: [&str; 6] = ["query", "limit", "cursor", "sort", "source", "applySet"];
+
 /// Converts the parameters of `GET` on a collection to a query. A parameter without a special meaning filters by the
-/// field with the same name.
-pub(crate) fn from_query_params(mut parameters: BTreeMap<String, String>) -> Result<DefinitionQuery, Problem> {
+/// field with the same name. Rejects a filter by a field that `T` does not have.
+pub(crate) fn from_query_params<T: Definition>(
+    mut parameters: BTreeMap<String, String>,
+) -> Result<DefinitionQuery, Problem> {
+    check_filter_names::<T>(parameters.keys(), &LIST_PARAMS)?;
     let limit = match parameters.remove("limit") {
         Some(text) => Some(text.parse().map_err(|_| invalid_limit(&text))?),
         None => None,
@@ -60,9 +70,36 @@ pub(crate) fn from_query_params(mut parameters: BTreeMap<String, String>) -> Res
     Ok(DefinitionQuery { source, apply_set, matching, ..query })
 }
 
+/// Converts the parameters of `GET` on `/count` of a collection to a query and filters.
+pub(crate) fn from_count_params<T: Definition>(
+    mut parameters: BTreeMap<String, String>,
+) -> Result<(Option<Filter>, Vec<FieldEquals>), Problem> {
+    check_filter_names::<T>(parameters.keys(), &["query"])?;
+    let matching = parse_filter(parameters.remove("query").as_deref())?;
+    Ok((matching, query_param_filters(parameters)))
+}
+
+/// Rejects the first parameter that is neither in `others` nor a field of `T`.
+pub(crate) fn check_filter_names<'n, T: Definition>(
+    names: impl IntoIterator<Item = &'n String>,
+    others: &[&str],
+) -> Result<(), Problem> {
+    let tag = field_names::<T>().contains(&"tags").then_some("tag");
+    let known: Vec<&str> = others.iter().chain(field_names::<T>()).copied().chain(tag).collect();
+    match unknown_name(&first_segments(names), &known) {
+        Some((name, rule)) => Err(Problem::invalid(name, rule)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the first segment of each dotted name. The names of nested fields are not checked.
+fn first_segments<'n>(names: impl IntoIterator<Item = &'n String>) -> Vec<String> {
+    names.into_iter().map(|name| name.split('.').next().unwrap_or_default().to_owned()).collect()
+}
+
 /// Converts query parameters to filters. The values `true` and `false` become booleans, and all other values remain
 /// strings.
-pub(crate) fn query_param_filters(parameters: BTreeMap<String, String>) -> Vec<FieldEquals> {
+fn query_param_filters(parameters: BTreeMap<String, String>) -> Vec<FieldEquals> {
     let fields = parameters.into_iter().map(|(field, text)| {
         // Both `tag=x` and `tags=x` are accepted.
         let field = if field == "tag" { "tags".to_owned() } else { field };

@@ -112,6 +112,10 @@ impl ToolViews {
     /// Converts the parameters of a list to a query. A parameter with the name of a field of the view filters by this
     /// field.
     pub(crate) fn query(&self, params: BTreeMap<String, String>) -> Result<DefinitionQuery, Problem> {
+        let renamed = RENAMED_FIELDS.iter().map(|(view, _)| *view);
+        let known: Vec<&str> =
+            list_params::LIST_PARAMS.into_iter().chain(renamed).chain(self.config_fields.iter().copied()).collect();
+        list_params::check_filter_names::<ToolDefinition>(params.keys(), &known)?;
         let mut tool_params = BTreeMap::new();
         let mut filters = vec![equals("toolType", json!(self.tool_type))];
         for (name, text) in params {
@@ -122,7 +126,7 @@ impl ToolViews {
             let status = ToolViewStatus::parse(&text).ok_or_else(|| invalid_status(&text))?;
             filters.extend(status.fields().into_iter().map(|(field, value)| equals(field, value)));
         }
-        let mut query = list_params::from_query_params(tool_params)?;
+        let mut query = list_params::from_query_params::<ToolDefinition>(tool_params)?;
         query.filters.extend(filters);
         Ok(query)
     }

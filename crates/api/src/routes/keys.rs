@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_catalog::identity::{ApiKey, Identity, KeyRequest};
 use toolwright_types::{KeyId, PrincipalName, RealmName, Role, Timestamp, null_as_default};
 
-use crate::extract::{Caller, JsonBody, PathName};
+use crate::extract::{Caller, JsonBody, NoQueryParams, PathName};
 use crate::problem::Problem;
 use crate::views::PageView;
 
@@ -91,6 +91,7 @@ pub struct IssuedKeyView {
 pub(crate) async fn list(
     State(identity): State<Identity>,
     Caller(session): Caller,
+    _: NoQueryParams,
 ) -> Result<Json<PageView<KeyView>>, Problem> {
     let keys = identity.keys(&session).await?;
     Ok(Json(PageView::complete(keys.into_iter().map(|(key, owner)| KeyView::new(key, owner)).collect())))

@@ -11,7 +11,7 @@ use toolwright_query::QueryMode;
 use toolwright_records::{MAX_PAGE_SIZE, RecordQuery, Records, SaveMode};
 use toolwright_types::null_as_default;
 
-use crate::extract::{Caller, JsonBody};
+use crate::extract::{Caller, JsonBody, NoQueryParams};
 use crate::problem::Problem;
 
 const TAG: &str = "query";
@@ -49,6 +49,7 @@ pub(crate) struct RootType {
 pub(crate) async fn root_types(
     State(records): State<Records>,
     Caller(session): Caller,
+    _: NoQueryParams,
 ) -> Result<Json<RootTypes>, Problem> {
     let types = records.types(&session).await?;
     let root_types: Vec<RootType> = types

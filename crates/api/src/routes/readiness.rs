@@ -8,7 +8,7 @@ use toolwright_engine::{Readiness, ReadinessCheck};
 use toolwright_types::ToolProviderConfig;
 
 use super::tools::{find_readable_tool, parse_requirement, split_reference};
-use crate::extract::{Caller, PathName, QueryParams};
+use crate::extract::{Caller, NoQueryParams, PathName, QueryParams};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -161,6 +161,7 @@ pub(crate) async fn tool_uses(
     State(engine): State<AppState>,
     Caller(session): Caller,
     PathName(reference): PathName,
+    _: NoQueryParams,
 ) -> Result<Json<ToolUsesView>, Problem> {
     let (name, version) = split_reference(&reference);
     let version = version.map(parse_requirement).transpose()?;
@@ -183,6 +184,7 @@ pub(crate) async fn provider_uses(
     State(registry): State<Registry>,
     Caller(session): Caller,
     PathName(name): PathName,
+    _: NoQueryParams,
 ) -> Result<Json<ProviderUsesView>, Problem> {
     let provider = registry.get::<ToolProviderConfig>(&session, &name, None).await?;
     let Uses { tools, types, reference_data, truncated, .. } = registry.uses_of_provider(&session, &provider).await?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_catalog::identity::Identity;
 use toolwright_types::{RealmName, RealmScope, Role};
 
-use crate::extract::{Caller, JsonBody};
+use crate::extract::{Caller, JsonBody, NoQueryParams};
 use crate::problem::Problem;
 use crate::views::PageView;
 
@@ -43,6 +43,7 @@ pub(crate) struct RealmBody {
 pub(crate) async fn list(
     State(identity): State<Identity>,
     Caller(session): Caller,
+    _: NoQueryParams,
 ) -> Result<Json<PageView<RealmView>>, Problem> {
     let realms = identity.realms(&session).await?;
     Ok(Json(PageView::complete(realms.into_iter().map(RealmView::from).collect())))

@@ -11,7 +11,7 @@ use toolwright_catalog::Session;
 use toolwright_engine::{SecretInfo, SecretScope, Vault};
 use toolwright_types::{RefName, Timestamp, null_as_default};
 
-use crate::extract::{Caller, JsonBody, PathName, QueryParams};
+use crate::extract::{Caller, JsonBody, NoQueryParams, PathName, QueryParams};
 use crate::problem::Problem;
 use crate::views::PageView;
 
@@ -93,6 +93,7 @@ impl From<SecretInfo> for SecretView {
 pub(crate) async fn list(
     State(vault): State<Vault>,
     Caller(session): Caller,
+    _: NoQueryParams,
 ) -> Result<Json<PageView<SecretView>>, Problem> {
     let secrets = vault.list(&session).await?;
     Ok(Json(PageView::complete(secrets.into_iter().map(SecretView::from).collect())))

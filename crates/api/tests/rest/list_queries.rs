@@ -8,6 +8,10 @@ crate::on_both_databases!(
     definition_lists_can_be_filtered_by_a_query,
     run_and_conversation_lists_can_be_filtered_by_a_query
 );
+crate::on_sqlite!(
+    every_list_route_rejects_unknown_query_parameters,
+    unknown_query_parameters_are_rejected_with_a_suggestion
+);
 
 fn names(page: &Value) -> Vec<&str> {
     page["items"].as_array().unwrap().iter().map(|item| item["refName"].as_str().unwrap()).collect()
@@ -109,4 +113,67 @@ async fn run_and_conversation_lists_can_be_filtered_by_a_query(server: Server) {
     }
     server.get("runs?query=(").await.problem(422, "invalid-query");
     server.get("conversations?query=(").await.problem(422, "invalid-query");
+}
+
+/// Tests all routes of the OpenAPI document that list or count something.
+async fn every_list_route_rejects_unknown_query_parameters(server: Server) {
+    let document: Value = serde_json::from_str(&toolwright_api::openapi_json()).unwrap();
+    let mut tested = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let id = operations["get"]["operationId"].as_str().unwrap_or_default();
+        if !(id.starts_with("list") || id.starts_with("count")) {
+            continue;
+        }
+        let path = path.replace("{ref}", "echo");
+        assert!(!path.contains('{'), "{path}");
+        let request = server.request(reqwest::Method::GET, &path).query(&[("unknownParameter", "1")]);
+        let problem = server.send(request).await.problem(400, "invalid-request");
+        assert_eq!(problem["errors"][0]["path"], "unknownParameter", "{path}: {problem}");
+        tested += 1;
+    }
+    assert!(tested > 30, "{tested}");
+}
+
+async fn unknown_query_parameters_are_rejected_with_a_suggestion(server: Server) {
+    for (route, mistyped, intended) in [
+        ("tools", "categroy", "category"),
+        ("tools", "invocatoin.path", "invocation"),
+        ("tools/count", "limt", ""),
+        ("tools/count", "querry", "query"),
+        ("tools/generated", "enabld", "enabled"),
+        ("agents", "toolRef", "toolRefs"),
+        ("tool-providers", "providertype", "providerType"),
+        ("prompt-fragments", "ref_name", "refName"),
+        ("types", "srt", "sort"),
+        ("runs", "agentref", "agentRef"),
+        ("approvals", "stauts", "status"),
+        ("effects", "outcom", "outcome"),
+        ("conversations", "agent_ref", "agentRef"),
+        ("trials", "cursr", "cursor"),
+        ("principals", "relm", "realm"),
+        ("models", "providr", "provider"),
+        ("/api/v1/ai-tools", "knd", "kind"),
+        ("/api/v1/agentic-tools", "executionmode", "executionMode"),
+        ("/api/v1/composite-tools", "routingmode", "routingMode"),
+    ] {
+        let request = server.request(reqwest::Method::GET, route).query(&[(mistyped, "x")]);
+        let problem = server.send(request).await.problem(400, "invalid-request");
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(detail.contains("did you mean"), !intended.is_empty(), "{route}: {detail}");
+        let expected = format!("is unknown; did you mean `{intended}`? Valid names: ");
+        assert!(intended.is_empty() || detail.contains(&expected), "{route}: {detail}");
+        assert!(detail.contains("`limit`") != route.ends_with("/count"), "{route}: {detail}");
+    }
+    let body = json!({ "filter": { "categroy": "x" } });
+    let problem = server.post("tools/query", body).await.problem(400, "invalid-request");
+    assert_eq!(problem["errors"][0]["path"], "/filter/categroy", "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("did you mean `category`?"), "{problem}");
+    // Fields of the view that are stored under another name, and nested fields, are filters.
+    for path in [
+        "/api/v1/agentic-tools?slug=a",
+        "/api/v1/composite-tools?unifiedSchema.type=object",
+        "tools?agentic.maxSteps=1",
+    ] {
+        assert_eq!(server.get(path).await.expect(200)["items"], json!([]), "{path}");
+    }
 }
