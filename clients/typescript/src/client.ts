@@ -1,5 +1,5 @@
-import { answer, answerEvent, approve, callTool, decide, deny, edit, type Answers } from "./answer.js";
-import { connectionError, ToolwrightError } from "./errors.js";
+import { Answerer, approve, decide, deny, edit, isWaiting, type Answers, type Connection } from "./answer.js";
+import { connectionError, ToolwrightError, waitingRemedy } from "./errors.js";
 import { Http, type AnyInit, type InitArguments, type ItemOf, type PathWith, type ResponseOf, type Settings } from "./http.js";
 import type { AgentResponse, ApprovalView, ClientAction, Decision, RunStatus, Schemas, StreamEvent, ToolEnvelope } from "./models.js";
 import { StreamReader, type StreamRequest } from "./stream.js";
@@ -27,16 +27,16 @@ export class Client {
   readonly agents: Agents;
   readonly runs: Runs;
   readonly approvals: Approvals;
+  private readonly connection: Connection;
   private readonly http: Http;
-  private readonly reconnects: number;
 
   constructor(settings: Settings = {}) {
     this.http = new Http(settings);
-    this.reconnects = settings.reconnects ?? 10;
-    this.tools = new Tools(this, this.http);
-    this.agents = new Agents(this, this.http);
-    this.runs = new Runs(this, this.http);
-    this.approvals = new Approvals(this, this.http);
+    this.connection = { http: this.http, events: (reader, signal) => this.events(reader, signal) };
+    this.tools = new Tools(this, this.connection);
+    this.agents = new Agents(this, this.connection);
+    this.runs = new Runs(this, this.connection);
+    this.approvals = new Approvals(this, this.connection);
   }
 
   /** Sends any operation of the REST API and returns its typed response. */
@@ -62,13 +62,15 @@ export class Client {
   }
 
   /** Returns the events of a stream until the run ends. A lost connection is resumed. */
-  async *stream(request: StreamRequest): AsyncGenerator<StreamEvent> {
-    const { signal } = request.init;
-    const reader = new StreamReader(request, this.reconnects);
+  stream(request: StreamRequest): AsyncGenerator<StreamEvent> {
+    return this.events(new StreamReader(request, this.http.reconnects), request.init.signal);
+  }
+
+  private async *events(reader: StreamReader, signal: AbortSignal | undefined): AsyncGenerator<StreamEvent> {
     while (!reader.ended) {
       let cause: unknown = new Error("the stream ended before the run");
       try {
-        yield* this.connection(reader, signal);
+        yield* this.read(reader, signal);
       } catch (error) {
         const isPermanent = error instanceof ToolwrightError && !(reader.runId && (error.status ?? 0) >= 500);
         if (isPermanent || signal?.aborted) throw error;
@@ -78,7 +80,7 @@ export class Client {
     }
   }
 
-  private async *connection(reader: StreamReader, signal: AbortSignal | undefined): AsyncGenerator<StreamEvent> {
+  private async *read(reader: StreamReader, signal: AbortSignal | undefined): AsyncGenerator<StreamEvent> {
     const end = new AbortController();
     const { method, path, init } = reader.request;
     let silence = setTimeout(() => end.abort(), STREAM_SILENCE);
@@ -105,7 +107,7 @@ export class Client {
 export class Run {
   constructor(
     private readonly client: Client,
-    private readonly http: Http,
+    private readonly connection: Connection,
     /** The whole response of the server. */
     readonly response: AgentResponse,
   ) {}
@@ -134,22 +136,25 @@ export class Run {
 
   /** Whether the run waits for an approval or a client. */
   get waiting(): boolean {
-    return this.status === "AWAITING_APPROVAL" || this.status === "AWAITING_CLIENT";
+    return isWaiting(this.status);
   }
 
-  /** The calls that wait for an approval. */
+  /** The calls of this run and of its child runs that wait for an approval. */
   get approvals(): Approval[] {
-    return this.response.approvals.map((view) => new Approval(this.client, this.http, view));
+    return this.response.approvals.map((view) => new Approval(this.client, this.connection, view, this.id));
   }
 
-  /** The calls that wait for the client. `answer` performs them. */
+  /** The calls of this run that wait for the client. `answer` performs them, also those of child runs. */
   get clientActions(): ClientAction[] {
     return this.response.clientActions;
   }
 
-  /** Answers what the run waits for, and returns the run when it ends or waits for something else. */
+  /**
+   * Answers what the run and its child runs wait for. Returns this run when it has ended, or when no function answers what
+   * is left.
+   */
   async answer(answers: Answers): Promise<Run> {
-    return new Run(this.client, this.http, await answer(this.http, this.response, answers));
+    return new Run(this.client, this.connection, await new Answerer(this.connection, answers).answer(this.response));
   }
 
   /** Ends the run. */
@@ -166,18 +171,23 @@ export class Run {
   throwForStatus(): void {
     if (this.status === "COMPLETED") return;
     const detail = this.response.message ?? `the run has the status ${this.status}`;
-    const remedy = this.waiting ? "answer `approvals` and `clientActions`" : `read the journal of ${this.id}`;
+    const remedy = this.waiting ? waitingRemedy(this.response, "`run` or `answer`") : `read the journal of ${this.id}`;
     throw new ToolwrightError(this.status, detail, remedy, { reason: this.response.reason ?? undefined, runId: this.id });
   }
 }
 
-/** A call that waits for an approval. Its methods return when the run ends or waits again. */
+/**
+ * A call that waits for an approval. Its methods return the run whose `approvals` contain the call, also if a child run made
+ * the call; for approvals of `approvals.list` they return the run that made it. They return when that run has ended, or it
+ * and its child runs wait again.
+ */
 export class Approval {
   constructor(
     private readonly client: Client,
-    private readonly http: Http,
+    private readonly connection: Connection,
     /** The call: `toolRef`, `input`, `triggers` and so on. */
     readonly view: ApprovalView,
+    private readonly runId: string,
   ) {}
 
   /** Approves the call, so that it is executed. */
@@ -196,8 +206,8 @@ export class Approval {
   }
 
   private async decide(decision: Decision): Promise<Run> {
-    const response = await decide(this.http, this.view.runId, this.view.callId, decision);
-    return new Run(this.client, this.http, response as AgentResponse);
+    const response = await decide(this.connection, this.view, this.runId, decision);
+    return new Run(this.client, this.connection, response);
   }
 }
 
@@ -205,19 +215,20 @@ export class Approval {
 export class Tools {
   constructor(
     private readonly client: Client,
-    private readonly http: Http,
+    private readonly connection: Connection,
   ) {}
 
   /**
    * Calls a tool and returns the envelope, even if the call failed. `outputOf` returns the output of an envelope.
-   * `tools` has functions that perform client tools.
+   * `tools` has functions that perform client tools. `onApproval` decides on calls of agentic and composite tools.
    */
   call(
     ref: string,
     input: unknown = {},
-    options: Pick<Answers, "tools"> & { version?: string; signal?: AbortSignal } = {},
+    options: Answers & { version?: string; signal?: AbortSignal } = {},
   ): Promise<ToolEnvelope> {
-    return callTool(this.http, ref, { input, version: options.version ?? null }, options);
+    const answerer = new Answerer(this.connection, options, options.signal);
+    return answerer.call(ref, { input, version: options.version ?? null });
   }
 
   /** Returns all tools, filtered by a query or by fields of a definition. */
@@ -230,35 +241,37 @@ export class Tools {
 export class Agents {
   constructor(
     private readonly client: Client,
-    private readonly http: Http,
+    private readonly connection: Connection,
   ) {}
 
   /**
    * Runs an agent and returns when the run ends or waits. With `tools` and `onApproval` the client answers client tools
-   * and approvals, and the run continues.
+   * and approvals, also of delegates, and the run continues.
    */
   async run(ref: string, message: string, options: RunOptions & Answers = {}): Promise<Run> {
+    const answerer = new Answerer(this.connection, options, options.signal);
     const init = { path: { ref }, body: messageBody(message, options), signal: options.signal };
-    const response = await this.http.request("POST", "/api/v1/ai/agents/{ref}/execute", init);
-    return new Run(this.client, this.http, await answer(this.http, response as AgentResponse, options));
+    const response = await this.connection.http.request("POST", "/api/v1/ai/agents/{ref}/execute", init);
+    return new Run(this.client, this.connection, await answerer.answer(response as AgentResponse));
   }
 
   /**
    * Runs an agent and returns its events until the run ends. With `tools` and `onApproval` the client answers client
-   * tools and approvals, after it has returned their events.
+   * tools and approvals, also of delegates, after it has returned their events.
    */
   async *stream(ref: string, message: string, options: RunOptions & Answers = {}): AsyncGenerator<StreamEvent> {
+    const answerer = new Answerer(this.connection, options, options.signal);
     const init = { path: { ref }, body: messageBody(message, options), signal: options.signal };
     for await (const event of this.client.stream({ method: "POST", path: "/api/v1/ai/agents/{ref}/execute/stream", init })) {
       yield event;
-      await answerEvent(this.http, event, options);
+      await answerer.answerEvent(event);
     }
   }
 
   /** Starts a durable run in the background. `runs.events` and `runs.get` show it. */
   async start(ref: string, message: string, options: RunOptions = {}): Promise<Schemas["AcceptedView"]> {
     const init = { path: { ref }, body: messageBody(message, options), signal: options.signal };
-    return (await this.http.request("POST", "/api/v1/ai/agents/{ref}/execute/durable", init)) as Schemas["AcceptedView"];
+    return (await this.connection.http.request("POST", "/api/v1/ai/agents/{ref}/execute/durable", init)) as Schemas["AcceptedView"];
   }
 
   /** Returns all agents, filtered by a query or by fields of a definition. */
@@ -271,19 +284,19 @@ export class Agents {
 export class Runs {
   constructor(
     private readonly client: Client,
-    private readonly http: Http,
+    private readonly connection: Connection,
   ) {}
 
   /** Returns the status and results of a run. */
   async get(id: string): Promise<Run> {
-    const response = await this.http.request("GET", "/api/v1/ai/runs/{id}", { path: { id } });
-    return new Run(this.client, this.http, response as AgentResponse);
+    const response = await this.connection.http.request("GET", "/api/v1/ai/runs/{id}", { path: { id } });
+    return new Run(this.client, this.connection, response as AgentResponse);
   }
 
   /** Ends a run. */
   async cancel(id: string): Promise<Run> {
-    const response = await this.http.request("POST", "/api/v1/ai/runs/{id}/cancel", { path: { id } });
-    return new Run(this.client, this.http, response as AgentResponse);
+    const response = await this.connection.http.request("POST", "/api/v1/ai/runs/{id}/cancel", { path: { id } });
+    return new Run(this.client, this.connection, response as AgentResponse);
   }
 
   /** Returns the events of a run, from the beginning or after a journal entry, until the run ends. */
@@ -302,13 +315,13 @@ export class Runs {
 export class Approvals {
   constructor(
     private readonly client: Client,
-    private readonly http: Http,
+    private readonly connection: Connection,
   ) {}
 
   /** Returns the calls that wait for an approval, oldest first: of all runs, or of one run. */
   async *list(runId?: string): AsyncGenerator<Approval> {
     for await (const view of this.client.iterate("/api/v1/ai/approvals", { runId })) {
-      yield new Approval(this.client, this.http, view);
+      yield new Approval(this.client, this.connection, view, view.runId);
     }
   }
 }

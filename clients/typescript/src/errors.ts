@@ -1,6 +1,6 @@
 // The only error class of this package.
 
-import type { FieldError, ToolEnvelope } from "./models.js";
+import type { AgentResponse, FieldError, ToolEnvelope } from "./models.js";
 
 /** What a caller can do about each error code of an envelope. */
 const REMEDIES: Record<string, string> = {
@@ -34,7 +34,7 @@ export class ToolwrightError extends Error {
   override readonly name = "ToolwrightError";
   /**
    * The code of the problem document, the error code of the envelope, the status of the run, or a code of this package:
-   * `connection`, `no-api-key`, `awaiting-client`, `invalid-response`.
+   * `connection`, `no-api-key`, `awaiting-client`, `awaiting-approval`, `invalid-response`.
    */
   readonly code: string;
   /** What happened. */
@@ -94,6 +94,31 @@ export function outputOf(envelope: ToolEnvelope): unknown {
     errors: Array.isArray(details["errors"]) ? (details["errors"] as FieldError[]) : undefined,
     retryAfter: after,
   });
+}
+
+/** Returns what the caller of a run that waits can do. `methods` accept functions that answer the run. */
+export function waitingRemedy(run: AgentResponse, methods: string): string {
+  const remedies: string[] = [];
+  if (run.approvals.length > 0) {
+    const calls = names(run.approvals.map((approval) => approval.toolRef));
+    remedies.push(`decide on the calls of ${calls}: pass \`onApproval\` to ${methods}, or use \`approvals\``);
+  }
+  if (run.clientActions.length > 0) {
+    const calls = names(run.clientActions.map((action) => action.toolRef));
+    remedies.push(`pass a function for ${calls} in \`tools\` to ${methods}`);
+  }
+  // A run learns the new status of a child run with a short delay.
+  const isOnlyChildren = remedies.length === 0;
+  const clients = (run.waitingChildRuns ?? []).filter((child) => child.status === "AWAITING_CLIENT" || isOnlyChildren);
+  if (clients.length > 0) {
+    const agents = names(clients.map((child) => child.agentRef));
+    remedies.push(`pass functions for the client tools of ${agents} in \`tools\` to ${methods}`);
+  }
+  return remedies.join("; ");
+}
+
+function names(all: string[]): string {
+  return [...new Set(all)].map((name) => `\`${name}\``).join(", ");
 }
 
 function parse(text: string): Record<string, unknown> {

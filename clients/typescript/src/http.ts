@@ -79,10 +79,12 @@ export interface Settings {
 
 const DEFAULT_URL = "http://127.0.0.1:7411";
 const DEFAULT_TIMEOUT = 300_000;
+const DEFAULT_RECONNECTS = 10;
 
 /** Sends requests to one server. */
 export class Http {
   readonly url: string;
+  readonly reconnects: number;
   private readonly headers: Record<string, string>;
   private readonly timeout: number;
   private readonly send: typeof fetch;
@@ -96,6 +98,7 @@ export class Http {
     const realm = settings.realm ?? environment("TOOLWRIGHT_REALM");
     this.headers = { authorization: `Bearer ${apiKey}`, ...(realm === undefined ? {} : { "x-realm": realm }) };
     this.timeout = settings.timeout ?? DEFAULT_TIMEOUT;
+    this.reconnects = settings.reconnects ?? DEFAULT_RECONNECTS;
     this.send = settings.fetch ?? ((input, init) => fetch(input, init));
   }
 

@@ -42,6 +42,8 @@ export type StreamEvent =
   | (EventOf<"APPROVAL_REQUIRED"> & { approval: ApprovalView })
   /** A call waits for the client. */
   | (EventOf<"CLIENT_ACTION"> & { clientAction: ClientAction })
+  /** A child run waits for an approval or a client, for the first time or again after a decision. */
+  | (EventOf<"CHILD_WAITING"> & { content: string; childRun: Schemas["ChildRunView"] })
   /** The run ended, with any status but `ERROR`. */
   | (EventOf<"DONE"> & { content: string; status: RunStatus; reason?: string })
   /** The run ended with `ERROR`. */

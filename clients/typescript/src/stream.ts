@@ -19,7 +19,6 @@ export interface StreamRequest {
 export class StreamReader {
   /** Whether the event of the run's end was received. */
   ended = false;
-  runId: string | undefined;
   private failures = 0;
   private buffer = "";
   private decoder = new TextDecoder();
@@ -40,6 +39,8 @@ export class StreamReader {
     /** The request that opens the next connection. */
     public request: StreamRequest,
     private readonly attempts: number,
+    /** The run, if it is known before its first event. Otherwise a stream that is lost before is not resumed. */
+    public runId?: string | undefined,
   ) {
     const after = request.init.query?.["after"];
     this.lastId = after === undefined ? undefined : String(after);
@@ -135,6 +136,8 @@ function callOf(event: StreamEvent): string {
       return event.approval.callId;
     case "CLIENT_ACTION":
       return event.clientAction.callId;
+    case "CHILD_WAITING":
+      return event.childRun.callId;
     default:
       return "";
   }

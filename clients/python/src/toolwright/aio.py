@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import aclosing
 from types import TracebackType
-from typing import Any, AsyncIterator, Mapping, TypeVar
+from typing import Any, AsyncGenerator, AsyncIterator, Mapping, TypeVar
 
 import httpx
 
 from . import operations
-from .answer import Handlers, Invoke, OnApproval, Steps, answer, answer_event, approve, call_tool, deny, edit
+from .answer import Answers, Follow, Handlers, Invoke, OnApproval, Step, Steps, approve, decide, deny, edit
 from .core import RunState, Settings, message_body, run_response
 from .errors import problem
-from .events import StreamEvent
+from .events import STATE_EVENTS, StreamEvent
 from .models import (
     AcceptedView,
     AgentResponseView,
@@ -87,20 +88,23 @@ class AsyncClient:
                 return
             operation = operation.at_cursor(page.next_cursor)
 
-    async def stream(self, operation: StreamOperation) -> AsyncIterator[StreamEvent]:
+    def stream(self, operation: StreamOperation) -> AsyncIterator[StreamEvent]:
         """Returns the events of a stream until the run ends. A lost connection is resumed."""
-        reader = StreamReader(operation, self._settings.reconnects)
+        return self._events(StreamReader(operation, self._settings.reconnects))
+
+    async def _events(self, reader: StreamReader) -> AsyncGenerator[StreamEvent, None]:
         while not reader.ended:
             try:
-                async for event in self._connection(reader):
-                    yield event
+                async with aclosing(self._connection(reader)) as connection:
+                    async for event in connection:
+                        yield event
                 cause = self._settings.lost(EOFError("the stream ended before the run"), reader.run_id)
             except httpx.TransportError as error:
                 cause = self._settings.lost(error, reader.run_id)
             if not reader.ended:
                 await asyncio.sleep(reader.lost(cause))
 
-    async def _connection(self, reader: StreamReader) -> AsyncIterator[StreamEvent]:
+    async def _connection(self, reader: StreamReader) -> AsyncGenerator[StreamEvent, None]:
         arguments = self._settings.arguments(reader.operation)
         async with self._http.stream(**arguments, timeout=self._settings.stream_timeouts()) as response:
             if response.status_code >= 500 and reader.run_id is not None:
@@ -121,7 +125,7 @@ class AsyncClient:
             step = next(steps)
             while True:
                 try:
-                    result = await (self._invoke(step) if isinstance(step, Invoke) else self.send(step))
+                    result = await self._result_of(step)
                 except Exception as error:
                     step = steps.throw(error)
                 else:
@@ -129,6 +133,33 @@ class AsyncClient:
         except StopIteration as end:
             value: T = end.value
             return value
+
+    async def _result_of(self, step: Step) -> Any:
+        if isinstance(step, Invoke):
+            return await self._invoke(step)
+        return await (self._follow(step) if isinstance(step, Follow) else self.send(step))
+
+    async def _follow(self, step: Follow) -> AgentResponseView:
+        """Reads the state of a run, and again after each of its events that can change the state of a waiting run, until
+        the condition is true.
+        """
+        # The position is read first, so that no event between the position and the state is missed.
+        position = (await self.send(operations.get_run_state(step.run_id, limit=1)))["at"]
+        state = await self._state(step.run_id)
+        if step.condition(state):
+            return state
+        operation = operations.watch_run(step.run_id, after=position)
+        reader = StreamReader(operation, self._settings.reconnects, step.run_id)
+        async with aclosing(self._events(reader)) as events:
+            async for event in events:
+                if event["type"] in STATE_EVENTS:
+                    state = await self._state(step.run_id)
+                    if step.condition(state):
+                        break
+        return state
+
+    async def _state(self, run_id: str) -> AgentResponseView:
+        return run_response(await self.send(operations.get_run(run_id)))
 
     @staticmethod
     async def _invoke(step: Invoke) -> Any:
@@ -145,17 +176,19 @@ class AsyncRun(RunState):
 
     @property
     def approvals(self) -> list[AsyncApproval]:
-        """The calls that wait for an approval."""
-        return [AsyncApproval(self._client, each) for each in self.response["approvals"]]
+        """The calls of this run and of its child runs that wait for an approval."""
+        return [AsyncApproval(self._client, each, self.id) for each in self.response["approvals"]]
 
     @property
     def client_actions(self) -> list[ClientActionView]:
-        """The calls that wait for the client. `answer` performs them."""
+        """The calls of this run that wait for the client. `answer` performs them, also those of child runs."""
         return self.response["clientActions"]
 
     async def answer(self, *, tools: Handlers | None = None, on_approval: OnApproval | None = None) -> AsyncRun:
-        """Answers what the run waits for, and returns the run when it ends or waits for something else."""
-        return AsyncRun(self._client, await self._client.perform(answer(self.response, tools, on_approval)))
+        """Answers what the run and its child runs wait for. Returns this run when it has ended, or when no function
+        answers what is left.
+        """
+        return AsyncRun(self._client, await self._client.perform(Answers(tools, on_approval).answer(self.response)))
 
     async def cancel(self) -> AsyncRun:
         """Ends the run."""
@@ -167,10 +200,14 @@ class AsyncRun(RunState):
 
 
 class AsyncApproval:
-    """A call that waits for an approval. Its methods return when the run ends or waits again."""
+    """A call that waits for an approval. Its methods return the run whose `approvals` contain the call, also if a child
+    run made the call; for approvals of `approvals.list` they return the run that made it. They return when that run has
+    ended, or it and its child runs wait again.
+    """
 
-    def __init__(self, client: AsyncClient, view: ApprovalView) -> None:
+    def __init__(self, client: AsyncClient, view: ApprovalView, run_id: str) -> None:
         self._client = client
+        self._run_id = run_id
         self.view = view
         """The call: `toolRef`, `input`, `triggers` and so on."""
 
@@ -187,8 +224,7 @@ class AsyncApproval:
         return await self._decide(edit(input))
 
     async def _decide(self, decision: DecisionBody) -> AsyncRun:
-        operation = operations.decide_approval(self.view["runId"], self.view["callId"], decision)
-        return AsyncRun(self._client, run_response(await self._client.send(operation)))
+        return AsyncRun(self._client, await self._client.perform(decide(self.view, self._run_id, decision)))
 
 
 class AsyncTools:
@@ -198,12 +234,19 @@ class AsyncTools:
         self._client = client
 
     async def call(
-        self, ref: str, input: Any = None, *, version: str | None = None, tools: Handlers | None = None
+        self,
+        ref: str,
+        input: Any = None,
+        *,
+        version: str | None = None,
+        tools: Handlers | None = None,
+        on_approval: OnApproval | None = None,
     ) -> ToolEnvelope:
         """Calls a tool and returns the envelope, even if the call failed. `output_of` returns the output of an
-        envelope. `tools` has functions that perform client tools.
+        envelope. `tools` has functions that perform client tools. `on_approval` decides on calls of agentic and
+        composite tools.
         """
-        return await self._client.perform(call_tool(ref, input, version, tools))
+        return await self._client.perform(Answers(tools, on_approval).call(ref, input, version))
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> AsyncIterator[ToolView]:
         """Returns all tools. `query` is in the query language; other parameters filter by fields of a definition."""
@@ -228,11 +271,12 @@ class AsyncAgents:
         on_approval: OnApproval | None = None,
     ) -> AsyncRun:
         """Runs an agent and returns when the run ends or waits. With `tools` and `on_approval` the client answers
-        client tools and approvals, and the run continues.
+        client tools and approvals, also of delegates, and the run continues.
         """
+        answers = Answers(tools, on_approval)
         body = message_body(message, conversation_id, context, version)
-        run = AsyncRun(self._client, await self._client.send(operations.execute_agent(ref, body)))
-        return await run.answer(tools=tools, on_approval=on_approval)
+        response = await self._client.send(operations.execute_agent(ref, body))
+        return AsyncRun(self._client, await self._client.perform(answers.answer(response)))
 
     async def stream(
         self,
@@ -246,12 +290,13 @@ class AsyncAgents:
         on_approval: OnApproval | None = None,
     ) -> AsyncIterator[StreamEvent]:
         """Runs an agent and returns its events until the run ends. With `tools` and `on_approval` the client answers
-        client tools and approvals, after it has returned their events.
+        client tools and approvals, also of delegates, after it has returned their events.
         """
+        answers = Answers(tools, on_approval)
         body = message_body(message, conversation_id, context, version)
         async for event in self._client.stream(operations.stream_agent(ref, body)):
             yield event
-            await self._client.perform(answer_event(event, tools, on_approval))
+            await self._client.perform(answers.answer_event(event))
 
     async def start(
         self,
@@ -304,4 +349,4 @@ class AsyncApprovals:
     async def list(self, run_id: str | None = None) -> AsyncIterator[AsyncApproval]:
         """Returns the calls that wait for an approval, oldest first: of all runs, or of one run."""
         async for view in self._client.iterate(operations.list_approvals(run_id=run_id)):
-            yield AsyncApproval(self._client, view)
+            yield AsyncApproval(self._client, view, view["runId"])

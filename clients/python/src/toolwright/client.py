@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 import time
+from contextlib import closing
 from types import TracebackType
-from typing import Any, Iterator, Mapping, TypeVar
+from typing import Any, Generator, Iterator, Mapping, TypeVar
 
 import httpx
 
 from . import operations
-from .answer import Handlers, Invoke, OnApproval, Steps, answer, answer_event, approve, call_tool, deny, edit
+from .answer import Answers, Follow, Handlers, Invoke, OnApproval, Step, Steps, approve, decide, deny, edit
 from .core import RunState, Settings, message_body, run_response
 from .errors import problem
-from .events import StreamEvent
+from .events import STATE_EVENTS, StreamEvent
 from .models import (
     AcceptedView,
     AgentResponseView,
@@ -88,7 +89,9 @@ class Client:
 
     def stream(self, operation: StreamOperation) -> Iterator[StreamEvent]:
         """Returns the events of a stream until the run ends. A lost connection is resumed."""
-        reader = StreamReader(operation, self._settings.reconnects)
+        return self._events(StreamReader(operation, self._settings.reconnects))
+
+    def _events(self, reader: StreamReader) -> Generator[StreamEvent, None, None]:
         while not reader.ended:
             try:
                 yield from self._connection(reader)
@@ -117,7 +120,7 @@ class Client:
             step = next(steps)
             while True:
                 try:
-                    result = self._invoke(step) if isinstance(step, Invoke) else self.send(step)
+                    result = self._result_of(step)
                 except Exception as error:
                     step = steps.throw(error)
                 else:
@@ -125,6 +128,33 @@ class Client:
         except StopIteration as end:
             value: T = end.value
             return value
+
+    def _result_of(self, step: Step) -> Any:
+        if isinstance(step, Invoke):
+            return self._invoke(step)
+        return self._follow(step) if isinstance(step, Follow) else self.send(step)
+
+    def _follow(self, step: Follow) -> AgentResponseView:
+        """Reads the state of a run, and again after each of its events that can change the state of a waiting run, until
+        the condition is true.
+        """
+        # The position is read first, so that no event between the position and the state is missed.
+        position = (self.send(operations.get_run_state(step.run_id, limit=1)))["at"]
+        state = self._state(step.run_id)
+        if step.condition(state):
+            return state
+        operation = operations.watch_run(step.run_id, after=position)
+        reader = StreamReader(operation, self._settings.reconnects, step.run_id)
+        with closing(self._events(reader)) as events:
+            for event in events:
+                if event["type"] in STATE_EVENTS:
+                    state = self._state(step.run_id)
+                    if step.condition(state):
+                        break
+        return state
+
+    def _state(self, run_id: str) -> AgentResponseView:
+        return run_response(self.send(operations.get_run(run_id)))
 
     @staticmethod
     def _invoke(step: Invoke) -> Any:
@@ -143,17 +173,19 @@ class Run(RunState):
 
     @property
     def approvals(self) -> list[Approval]:
-        """The calls that wait for an approval."""
-        return [Approval(self._client, each) for each in self.response["approvals"]]
+        """The calls of this run and of its child runs that wait for an approval."""
+        return [Approval(self._client, each, self.id) for each in self.response["approvals"]]
 
     @property
     def client_actions(self) -> list[ClientActionView]:
-        """The calls that wait for the client. `answer` performs them."""
+        """The calls of this run that wait for the client. `answer` performs them, also those of child runs."""
         return self.response["clientActions"]
 
     def answer(self, *, tools: Handlers | None = None, on_approval: OnApproval | None = None) -> Run:
-        """Answers what the run waits for, and returns the run when it ends or waits for something else."""
-        return Run(self._client, self._client.perform(answer(self.response, tools, on_approval)))
+        """Answers what the run and its child runs wait for. Returns this run when it has ended, or when no function
+        answers what is left.
+        """
+        return Run(self._client, self._client.perform(Answers(tools, on_approval).answer(self.response)))
 
     def cancel(self) -> Run:
         """Ends the run."""
@@ -165,10 +197,14 @@ class Run(RunState):
 
 
 class Approval:
-    """A call that waits for an approval. Its methods return when the run ends or waits again."""
+    """A call that waits for an approval. Its methods return the run whose `approvals` contain the call, also if a child
+    run made the call; for approvals of `approvals.list` they return the run that made it. They return when that run has
+    ended, or it and its child runs wait again.
+    """
 
-    def __init__(self, client: Client, view: ApprovalView) -> None:
+    def __init__(self, client: Client, view: ApprovalView, run_id: str) -> None:
         self._client = client
+        self._run_id = run_id
         self.view = view
         """The call: `toolRef`, `input`, `triggers` and so on."""
 
@@ -185,8 +221,7 @@ class Approval:
         return self._decide(edit(input))
 
     def _decide(self, decision: DecisionBody) -> Run:
-        operation = operations.decide_approval(self.view["runId"], self.view["callId"], decision)
-        return Run(self._client, run_response(self._client.send(operation)))
+        return Run(self._client, self._client.perform(decide(self.view, self._run_id, decision)))
 
 
 class Tools:
@@ -196,12 +231,19 @@ class Tools:
         self._client = client
 
     def call(
-        self, ref: str, input: Any = None, *, version: str | None = None, tools: Handlers | None = None
+        self,
+        ref: str,
+        input: Any = None,
+        *,
+        version: str | None = None,
+        tools: Handlers | None = None,
+        on_approval: OnApproval | None = None,
     ) -> ToolEnvelope:
         """Calls a tool and returns the envelope, even if the call failed. `output_of` returns the output of an
-        envelope. `tools` has functions that perform client tools.
+        envelope. `tools` has functions that perform client tools. `on_approval` decides on calls of agentic and
+        composite tools.
         """
-        return self._client.perform(call_tool(ref, input, version, tools))
+        return self._client.perform(Answers(tools, on_approval).call(ref, input, version))
 
     def list(self, query: str | None = None, **filters: str | int | bool) -> Iterator[ToolView]:
         """Returns all tools. `query` is in the query language; other parameters filter by fields of a definition."""
@@ -226,11 +268,12 @@ class Agents:
         on_approval: OnApproval | None = None,
     ) -> Run:
         """Runs an agent and returns when the run ends or waits. With `tools` and `on_approval` the client answers
-        client tools and approvals, and the run continues.
+        client tools and approvals, also of delegates, and the run continues.
         """
+        answers = Answers(tools, on_approval)
         body = message_body(message, conversation_id, context, version)
-        run = Run(self._client, self._client.send(operations.execute_agent(ref, body)))
-        return run.answer(tools=tools, on_approval=on_approval)
+        response = self._client.send(operations.execute_agent(ref, body))
+        return Run(self._client, self._client.perform(answers.answer(response)))
 
     def stream(
         self,
@@ -244,12 +287,13 @@ class Agents:
         on_approval: OnApproval | None = None,
     ) -> Iterator[StreamEvent]:
         """Runs an agent and returns its events until the run ends. With `tools` and `on_approval` the client answers
-        client tools and approvals, after it has returned their events.
+        client tools and approvals, also of delegates, after it has returned their events.
         """
+        answers = Answers(tools, on_approval)
         body = message_body(message, conversation_id, context, version)
         for event in self._client.stream(operations.stream_agent(ref, body)):
             yield event
-            self._client.perform(answer_event(event, tools, on_approval))
+            self._client.perform(answers.answer_event(event))
 
     def start(
         self,
@@ -302,4 +346,4 @@ class Approvals:
     def list(self, run_id: str | None = None) -> Iterator[Approval]:
         """Returns the calls that wait for an approval, oldest first: of all runs, or of one run."""
         for view in self._client.iterate(operations.list_approvals(run_id=run_id)):
-            yield Approval(self._client, view)
+            yield Approval(self._client, view, view["runId"])

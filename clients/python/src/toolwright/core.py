@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Mapping, cast
+from typing import Any, Iterable, Mapping, cast
 
 import httpx
 
@@ -16,6 +16,9 @@ DEFAULT_URL = "http://127.0.0.1:7411"
 
 STREAM_SILENCE = 60.0
 """The number of seconds without data after which a stream counts as lost. The server sends a comment every 15 s."""
+
+WAITING = ("AWAITING_APPROVAL", "AWAITING_CLIENT")
+"""The statuses of a run that waits."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +125,14 @@ class RunState:
     @property
     def waiting(self) -> bool:
         """Whether the run waits for an approval or a client."""
-        return self.status in ("AWAITING_APPROVAL", "AWAITING_CLIENT")
+        return self.status in WAITING
 
     def raise_for_status(self) -> None:
         """Raises a `ToolwrightError` unless the run is `COMPLETED`."""
         if self.status == "COMPLETED":
             return
-        remedy = "answer `approvals` and `client_actions`" if self.waiting else f"read the journal of {self.id}"
+        waits = self.waiting
+        remedy = waiting_remedy(self.response, "`run` or `answer`") if waits else f"read the journal of {self.id}"
         raise ToolwrightError(
             self.status,
             self.response.get("message") or f"the run has the status {self.status}",
@@ -136,6 +140,28 @@ class RunState:
             reason=self.response.get("reason"),
             run_id=self.id,
         )
+
+
+def waiting_remedy(run: AgentResponseView, methods: str) -> str:
+    """Returns what the caller of a run that waits can do. `methods` accept functions that answer the run."""
+    remedies: list[str] = []
+    if run["approvals"]:
+        calls = _names(approval["toolRef"] for approval in run["approvals"])
+        remedies.append(f"decide on the calls of {calls}: pass `on_approval` to {methods}, or use `approvals`")
+    if run["clientActions"]:
+        calls = _names(action["toolRef"] for action in run["clientActions"])
+        remedies.append(f"pass a function for {calls} in `tools` to {methods}")
+    # A run learns the new status of a child run with a short delay.
+    children = run.get("waitingChildRuns", [])
+    clients = [child for child in children if child["status"] == "AWAITING_CLIENT" or not remedies]
+    if clients:
+        names = _names(child["agentRef"] for child in clients)
+        remedies.append(f"pass functions for the client tools of {names} in `tools` to {methods}")
+    return "; ".join(remedies)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(names))
 
 
 def run_response(value: Any) -> AgentResponseView:

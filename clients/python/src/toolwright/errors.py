@@ -39,7 +39,7 @@ class ToolwrightError(Exception):
         super().__init__(f"{code}: {detail} ({remedy})")
         self.code = code
         """The code of the problem document, the error code of the envelope, the status of the run, or a code of this
-        package: `connection`, `no-api-key`, `awaiting-client`, `invalid-response`."""
+        package: `connection`, `no-api-key`, `awaiting-client`, `awaiting-approval`, `invalid-response`."""
         self.detail = detail
         """What happened."""
         self.remedy = remedy

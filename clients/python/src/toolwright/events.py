@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypedDict, Union
 
-from .models import ApprovalView, ClientActionView, RunStatus, ToolCallEntry, Usage
+from .models import ApprovalView, ChildRunView, ClientActionView, RunStatus, ToolCallEntry, Usage
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -76,6 +76,14 @@ class ClientAction(_Event):
     clientAction: ClientActionView
 
 
+class ChildWaiting(_Event):
+    """A child run waits for an approval or a client, for the first time or again after a decision."""
+
+    type: Literal["CHILD_WAITING"]
+    content: str
+    childRun: ChildRunView
+
+
 class Done(_Event):
     """The run ended, with any status but `ERROR`."""
 
@@ -103,7 +111,11 @@ StreamEvent = Union[
     ToolCallEnd,
     ApprovalRequired,
     ClientAction,
+    ChildWaiting,
     Done,
     RunError,
 ]
 """An event of the stream of a run."""
+
+STATE_EVENTS = ("TOOL_CALL_END", "APPROVAL_REQUIRED", "CLIENT_ACTION", "CHILD_WAITING", "DONE", "ERROR")
+"""The types of the events after which a run can have ended or wait."""

@@ -19,12 +19,12 @@ LONGEST_DELAY = 5.0
 class StreamReader:
     """The state of one stream, across its connections."""
 
-    def __init__(self, operation: StreamOperation, attempts: int) -> None:
+    def __init__(self, operation: StreamOperation, attempts: int, run_id: str | None = None) -> None:
         self.operation = operation
         """The request that opens the next connection."""
         self.ended = False
         """Whether the event of the run's end was received."""
-        self.run_id: str | None = None
+        self.run_id = run_id
         self._attempts = attempts
         self._failures = 0
         self._buffer = b""
@@ -102,8 +102,8 @@ class StreamReader:
             return False
         if event["type"] == "USAGE":
             self._reply_complete = True
-        call = event.get("toolInvocation") or event.get("approval") or event.get("clientAction") or {}
-        key = f"{event['type']} {call.get('callId')}"
+        calls = (event.get(field) for field in ("toolInvocation", "approval", "clientAction", "childRun"))
+        key = f"{event['type']} {next((call['callId'] for call in calls if call), None)}"
         if identifier is None:
             self._since_id.add(key)
             return key in self._repeated
