@@ -1,6 +1,7 @@
 //! Forks a run: starts a new run that shares the first entries of the original run and continues with changes. The
 //! calls in the shared entries are not executed again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -35,11 +36,11 @@ pub struct ForkChanges {
     pub tools: Vec<(String, String)>,
     /// Whether the fork is durable.
     pub durable: Option<bool>,
-    /// Whether the fork may repeat writes that the original run completed after the last shared entry.
+    /// Whether the fork may repeat writes that the original run made after the last shared entry.
     pub send_writes: bool,
 }
 
-/// A write that the original run completed after the last shared entry. A fork may repeat it.
+/// A write that the original run made after the last shared entry. A fork may repeat it.
 #[derive(Debug)]
 pub struct RepeatedWrite {
     /// The tool, with its version.
@@ -77,11 +78,13 @@ pub enum ForkError {
         /// The nearest entries at which the run can be forked.
         nearest: NearestEntries,
     },
-    /// The original run completed writes after the last shared entry, and `send_writes` is not set.
-    #[error("the fork may send {} again, which the original run completed after entry {at}", counted(writes.len()))]
+    /// The original run made writes after the last shared entry, and `send_writes` is not set.
+    #[error("the fork may send {} again, which the original run made after entry {at}", counted(writes.len()))]
     WritesAgain {
         /// The last shared entry.
         at: u64,
+        /// The first entry after these writes at which the run can be forked, if there is one.
+        after_writes: Option<u64>,
         /// The writes, latest first.
         writes: Vec<RepeatedWrite>,
     },
@@ -193,7 +196,7 @@ impl Agents {
             return Err(ForkError::NotForkable { at, why, nearest: NearestEntries::find(run, at, &entries, now) });
         }
         if !send_writes {
-            self.check_no_repeated_writes(session, run, at).await?;
+            self.check_no_repeated_writes(session, run, at, now).await?;
         }
         let model =
             self.0.models.model_ref(&start.model).map_err(|error| ForkError::InvalidChange(error.to_string()))?;
@@ -227,19 +230,28 @@ impl Agents {
         }
     }
 
-    /// Fails if the run completed writes after entry `at`.
-    async fn check_no_repeated_writes(&self, session: &Session, run: RunId, at: u64) -> Result<(), ForkError> {
+    /// Fails if the run made writes after entry `at`.
+    async fn check_no_repeated_writes(
+        &self,
+        session: &Session,
+        run: RunId,
+        at: u64,
+        now: Timestamp,
+    ) -> Result<(), ForkError> {
         let mut writes = Writes::default();
         self.collect_writes(session, run, at, &mut writes).await?;
         if writes.calls.is_empty() {
             return Ok(());
         }
+        let calls = writes.calls.iter().map(|write| write.root_call.clone()).collect();
+        let after_writes = forkable_after(self.0.runs.journal_of(session, run).await?.1, calls, now);
         let repeated = |Write { envelope, .. }: Write| RepeatedWrite {
             tool: format!("{}@{}", envelope.name, envelope.version),
             call_id: envelope.call_id,
             input: envelope.input,
         };
-        Err(ForkError::WritesAgain { at, writes: writes.calls.into_iter().map(repeated).collect() })
+        let writes = writes.calls.into_iter().map(repeated).collect();
+        Err(ForkError::WritesAgain { at, after_writes, writes })
     }
 
     /// Changes the first entry of an earlier run into the first entry of a new run: sets the id, the principals, the
@@ -269,6 +281,23 @@ impl Agents {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the first entry at which the run can be forked and which comes after the end of all these calls.
+fn forkable_after(entries: Vec<Entry>, mut calls: HashSet<CallId>, now: Timestamp) -> Option<u64> {
+    let mut entries = entries.into_iter();
+    let mut replayer = Replayer::new(entries.next()?, None).ok()?;
+    let mut known = 0;
+    loop {
+        for envelope in replayer.run().envelopes_after(known) {
+            calls.remove(&envelope.call_id);
+            known += 1;
+        }
+        if calls.is_empty() && ForkState::of(replayer.run()).obstacle(now).is_none() {
+            return Some(replayer.last());
+        }
+        replayer.apply(entries.next()?).ok()?;
     }
 }
 

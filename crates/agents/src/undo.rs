@@ -216,7 +216,7 @@ impl Agents {
             compensated.extend(undone.into_iter().map(|call_id| (made_by.to_string(), call_id.to_string())));
         }
         let mut undo = UndoPreview::default();
-        for Write { start, envelope } in &writes.calls {
+        for Write { start, envelope, .. } in &writes.calls {
             if !compensated.contains(&(start.spec.run.to_string(), envelope.call_id.to_string())) {
                 self.add_compensation(session, start, envelope, &mut undo).await?;
             }

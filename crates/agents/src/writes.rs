@@ -21,6 +21,8 @@ pub(super) struct Write {
     /// The start of the run that made the call.
     pub start: Arc<RunStart>,
     pub envelope: ToolEnvelope,
+    /// The call itself, or the call of the requested run that started the child run of the write.
+    pub root_call: CallId,
 }
 
 /// The calls of a run and its child runs that may have changed external state, latest first.
@@ -32,8 +34,8 @@ pub(super) struct Writes {
 }
 
 impl Agents {
-    /// Adds the writes of a run and of its child runs, except for calls that ended with one of the first `skipped`
-    /// entries of the run. The future is boxed because the function is recursive.
+    /// Adds the writes of a run and of its child runs, except for calls that one of the first `skipped`
+    /// entries of the run closed. The future is boxed because the function is recursive.
     pub(super) fn collect_writes<'a>(
         &'a self,
         session: &'a Session,
@@ -44,7 +46,7 @@ impl Agents {
         Box::pin(async move {
             let (_, entries) = self.0.runs.journal_of(session, run).await?;
             let writing_tools = writing_tools(&entries);
-            let ended_before = calls_ended_before(&entries, skipped);
+            let closed_before = calls_closed_before(&entries, skipped)?;
             let (start, machine) = replay_journal(entries)?;
             if machine.ending().is_none() {
                 writes.active = Some(run);
@@ -52,20 +54,24 @@ impl Agents {
             let start = Arc::new(start);
             let outputs = machine.outputs();
             let mut envelopes: Vec<&ToolEnvelope> =
-                outputs.in_order().filter(|envelope| !ended_before.contains(&envelope.call_id)).collect();
+                outputs.in_order().filter(|envelope| !closed_before.contains(&envelope.call_id)).collect();
             envelopes.sort_by_key(|envelope| std::cmp::Reverse(envelope.t_end));
             for envelope in envelopes {
                 if start.starts_run(&envelope.name) {
                     let child = child_run_id(&Executor::idempotency_key_for(run, &envelope.call_id));
+                    let known = writes.calls.len();
                     match self.collect_writes(session, child, 0, writes).await {
                         // The call was rejected before it started a child run.
                         Err(CommandError::UnknownRun(_)) => {}
                         collected => collected?,
                     }
+                    let writes_of_child = writes.calls.iter_mut().skip(known);
+                    writes_of_child.for_each(|write| write.root_call.clone_from(&envelope.call_id));
                 } else if writing_tools.contains(&(envelope.name.clone(), envelope.version.clone()))
                     && may_have_changed(envelope)
                 {
-                    writes.calls.push(Write { start: Arc::clone(&start), envelope: envelope.clone() });
+                    let (start, root_call) = (Arc::clone(&start), envelope.call_id.clone());
+                    writes.calls.push(Write { start, envelope: envelope.clone(), root_call });
                 }
             }
             Ok(())
@@ -77,14 +83,15 @@ pub(super) fn replay_journal(entries: Vec<Entry>) -> Result<(RunStart, AgentRun)
     journal::replay(entries).map_err(|error| Unavailable::new("the journal cannot be replayed", error))
 }
 
-/// Returns the calls that ended with one of the first `count` entries.
-fn calls_ended_before(entries: &[Entry], count: u64) -> HashSet<CallId> {
-    let ended = entries.iter().filter(|entry| entry.n <= count).filter_map(|entry| match &entry.body {
-        EntryBody::Event(EventKind::CallEnded { envelope, .. }) => Some(envelope.call_id.clone()),
-        EntryBody::Event(EventKind::ClientReturned { call_id, .. }) => Some(call_id.clone()),
-        _ => None,
-    });
-    ended.collect()
+/// Returns the calls that the first `count` entries closed. An entry without the envelope of a call can close the call
+/// too: after a crash, `recovered` closes a write with an unknown outcome.
+fn calls_closed_before(entries: &[Entry], count: u64) -> Result<HashSet<CallId>, Unavailable> {
+    let first: Vec<Entry> = entries.iter().take_while(|entry| entry.n <= count).cloned().collect();
+    if first.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let (_, machine) = replay_journal(first)?;
+    Ok(machine.envelopes_after(0).map(|envelope| envelope.call_id.clone()).collect())
 }
 
 /// Returns the names and versions of the tools that had the side effect "writes" when the run called them.

@@ -14,6 +14,7 @@ mod telemetry;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// An agent run allocates and frees thousands of small values. For these, mimalloc takes half the time of the system
@@ -52,6 +53,21 @@ fn command() -> clap::Command {
     Cli::command()
 }
 
+/// Prints an error of the command line, or the requested help, and exits. The usage in the message of a missing argument
+/// contains all given options. `clap` regards an option that an environment variable sets as given, so the arguments are
+/// parsed again without these variables.
+fn exit_with(error: &clap::Error) -> ! {
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        let without_variables = command().mut_args(|arg| arg.env(None::<&str>));
+        if let Err(plain) = without_variables.try_get_matches()
+            && plain.kind() == error.kind()
+        {
+            plain.exit();
+        }
+    }
+    error.exit()
+}
+
 fn main() -> ExitCode {
     // This must come first, because a sandbox worker can drop its privileges only while the process has a single
     // thread.
@@ -59,7 +75,7 @@ fn main() -> ExitCode {
         return toolwright_sandbox::worker_main(&config, toolwright_sandbox::interpreter_for);
     }
     cli::complete(self::command);
-    let Cli { connection, command } = Cli::parse();
+    let Cli { connection, command } = Cli::try_parse().unwrap_or_else(|error| exit_with(&error));
     let Some(command) = command else {
         cli::print_overview(&self::command());
         return ExitCode::SUCCESS;

@@ -104,7 +104,7 @@ pub(crate) async fn run(args: ServeArgs, environment: Environment) -> anyhow::Re
         demo.load(&engine).await?;
     }
     if let Some(key) = &issued {
-        print_admin_key(key)?;
+        print_admin_key(key, address)?;
     }
     if let Some(demo) = &demo {
         demo.print_usage(&format!("http://{address}"))?;
@@ -234,10 +234,14 @@ fn engine_options(config: &Config) -> anyhow::Result<Options> {
 }
 
 /// Prints the first API key to stderr, because stdout contains only the line with the server's address.
-fn print_admin_key(key: &SecretString) -> std::io::Result<()> {
-    let mut out = std::io::stderr();
+fn print_admin_key(key: &SecretString, address: std::net::SocketAddr) -> std::io::Result<()> {
+    let (mut out, url) = (std::io::stderr(), format!("http://{address}"));
     writeln!(out, "\n  Administrator API key (shown only once):\n\n    {}\n", key.expose_secret())?;
-    writeln!(out, "  To use it with the command line: export TOOLWRIGHT_API_KEY=…\n")
+    writeln!(out, "  To use it with the command line: export TOOLWRIGHT_API_KEY=…")?;
+    if url != crate::cli::DEFAULT_URL {
+        writeln!(out, "                                   export TOOLWRIGHT_URL={url}")?;
+    }
+    writeln!(out)
 }
 
 /// Installs the signal handlers. The returned future completes on SIGINT or SIGTERM.

@@ -246,7 +246,7 @@ fn write_that_requires_approval_waits_until_it_is_approved_denied_or_edited() {
 
     Fine, I leave deal 101 as it is.
 
-    ✓ COMPLETED  3 model calls · 2 tool calls · TOKENS
+    ✓ COMPLETED  3 model calls · 1 tool call · 1 not called · TOKENS
       RUN  CONVERSATION
     ");
     assert_output!(server.run(&["runs", "get", &run]).expect_exit(0).out, @r#"
@@ -260,7 +260,7 @@ fn write_that_requires_approval_waits_until_it_is_approved_denied_or_edited() {
 
     Fine, I leave deal 101 as it is.
 
-    ✓ COMPLETED  3 model calls · 2 tool calls · TOKENS · TIME
+    ✓ COMPLETED  3 model calls · 1 tool call · 1 not called · TOKENS · TIME
       RUN  CONVERSATION
     "#);
     let late = server.run(&["runs", "approve", &run, &call]).expect_exit(5);
@@ -319,7 +319,9 @@ fn approval_of_a_delegate_is_decided_while_its_caller_is_followed() {
     let compared = server.run(&["approvals", "get", child, call]).expect_exit(0).out;
     assert!(compared.contains("root run") && compared.contains("last approved"), "{compared}");
 
-    server.run(&["runs", "approve", child, call]).expect_exit(0);
+    let approved = server.run(&["runs", "approve", child, call]).expect_exit(0).err;
+    let parent = format!("the parent run {boss} continues; follow it with `toolwright runs watch {boss}`\n");
+    assert!(approved.contains(&parent), "{approved}");
     let decided = server.run(&["approvals", "list", "--decided", "--tool", "hubspot/update-deal"]).expect_exit(0).out;
     assert_eq!(decided.matches("approved  admin").count(), 2, "{decided}");
     let effects = server.run(&["effects", "list", "--outcome", "done", "--run", child, "--json"]).expect_exit(0).json();
@@ -428,7 +430,7 @@ fn each_line_typed_in_a_chat_is_a_message_a_decision_or_a_command() {
       not today
 
     Fine, I leave deal 101 as it is.
-    3 model calls · 2 tool calls · TOKENS · TIME
+    3 model calls · 1 tool call · 1 not called · TOKENS · TIME
 
     2 runs · TOKENS · price unknown
     "#);
@@ -458,7 +460,7 @@ fn run_that_waits_for_approval_can_be_cancelled() {
     let (run, _) = start_waiting_run(&server);
     assert_output!(server.run(&["runs", "cancel", &run]).expect_exit(0).out, @"
     ✗ CANCELLED  cancelled by `admin`
-      2 model calls · 2 tool calls · TOKENS
+      2 model calls · 1 tool call · 1 not called · TOKENS
       RUN  CONVERSATION
     ");
     let watched = server.run(&["runs", "watch", &run]).expect_exit(1);

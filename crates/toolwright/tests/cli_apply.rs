@@ -58,6 +58,21 @@ fn folder_with_a_tool_agent_and_fragment_is_applied_and_a_dry_run_writes_nothing
 }
 
 #[test]
+fn apply_warns_only_of_references_that_are_missing_at_its_end() {
+    let server = Server::start_without_demo(Vec::new());
+    let folder = tempfile::tempdir().unwrap();
+    let tool = |name: &str, other: &str| {
+        format!(
+            "refName: {name}\ndescription: Sells.\ntoolType: FUNCTION\ncompensateToolRef: {other}\ninvocation: {{ path: echo }}\n"
+        )
+    };
+    let tools = [tool("shop/add", "shop/remove"), tool("shop/remove", "shop/add"), tool("shop/pay", "shop/refund")];
+    write(folder.path(), "tools.yaml", &tools.join("---\n"));
+    let applied = on(&server, folder.path(), &["apply"]).expect_exit(0);
+    assert_eq!(applied.err, "! shop/pay: no tool `shop/refund` exists yet\n", "{}", applied.out);
+}
+
+#[test]
 fn prune_deletes_only_definitions_that_the_same_apply_set_created() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();

@@ -22,6 +22,7 @@ fn unknown_name_is_reported_with_similar_names() {
         (&["agents", "run", "asistant", "hello"], "did you mean `assistant`?"),
         (&["agents", "delete", "asistant"], "did you mean `assistant`?"),
         (&["providers", "get", "hubspott"], "did you mean `hubspot`?"),
+        (&["records", "find", "Oder"], "did you mean `Order`?"),
     ] {
         let failed = server.run(args).expect_exit(3);
         assert!(failed.err.contains(&format!("  hint: {hint}\n")), "{args:?}: {}", failed.err);
@@ -29,6 +30,22 @@ fn unknown_name_is_reported_with_similar_names() {
     assert!(!server.run(&["tools", "get", "nothing/like-it"]).expect_exit(3).err.contains("did you mean"));
     let called = server.run(&["tools", "run", "hubspot/get-deal", "-p", "dealID=101"]).expect_exit(1);
     assert!(called.err.contains("! the tool has no parameter `dealID`; did you mean `dealId`?\n"), "{}", called.err);
+}
+
+#[test]
+fn error_names_the_commands_and_options_of_the_command_line() {
+    let server = Server::start();
+    let unknown = server.run(&["records", "count", "Oder"]).expect_exit(3).err;
+    assert!(unknown.contains("`toolwright types list` lists the types") && !unknown.contains("rootTypes"), "{unknown}");
+    // The harness sets the environment variables of the connection.
+    let usage = server.run(&["runs", "approve"]).expect_exit(2).err;
+    assert!(usage.contains("Usage: toolwright runs approve <RUN> <CALL>\n"), "{usage}");
+    let usage = server.run(&["--realm", "default", "runs", "approve"]).expect_exit(2).err;
+    assert!(!usage.contains("--api-key"), "{usage}");
+    server.run(&["tools", "run", "echo", "-p", "a=1"]).expect_exit(0);
+    let runs = server.run(&["runs", "list", "--json"]).expect_exit(0).json();
+    let run = runs["items"][0]["id"].as_str().unwrap();
+    server.run(&["approvals", "get", run, "call_x"]).expect_exit(3);
 }
 
 #[test]

@@ -124,14 +124,15 @@ fn tools_of_an_mcp_server_are_imported() {
     let url = format!("{}/mcp", peer.url);
     let preview = server.run(&["tools", "import", "mcp", &url, "--prefix", "peer/"]).expect_exit(0);
     assert!(preview.out.contains("+ imported   peer/") && preview.out.contains("use --apply"), "{}", preview.out);
+    assert!(preview.out.contains("+ provider   provider mcp-127.0.0.1-"), "{}", preview.out);
     assert!(!server.run(&["tools", "list", "--all"]).expect_exit(0).out.contains("peer/"));
     server.run(&["providers", "list"]).expect_exit(0);
     let imported = server.run(&["tools", "import", "mcp", &url, "--prefix", "peer/", "--apply"]).expect_exit(0);
-    assert!(imported.out.contains("= provider   provider mcp-127.0.0.1-"), "{}", imported.out);
+    assert!(imported.out.contains("+ provider   provider mcp-127.0.0.1-"), "{}", imported.out);
     assert!(imported.out.contains("+ imported   peer/"), "{}", imported.out);
     let again =
         server.run(&["tools", "import", "mcp", &url, "--prefix", "peer/", "--apply", "--json"]).expect_exit(0).json();
-    assert_eq!(again["imported"], json!([]), "{again}");
+    assert_eq!((&again["imported"], &again["providerCreated"]), (&json!([]), &Value::Null), "{again}");
 
     for args in [&["tools", "import", "mcp"][..], &["tools", "import", "mcp", &url, "--command", "x"]] {
         server.run(args).expect_exit(2);

@@ -104,11 +104,11 @@ fn admin_key_is_printed_on_first_start_only() {
     let stderr_of = |mut command: Command| {
         let server = Server::start(&mut command);
         server.terminate();
-        server.wait().2
+        (server.url.clone(), server.wait().2)
     };
-    let first = stderr_of(command(data.path()));
-    assert!(first.contains("tw_"), "{first}");
-    let second = stderr_of(command(data.path()));
+    let (url, first) = stderr_of(command(data.path()));
+    assert!(first.contains("tw_") && first.contains(&format!("export TOOLWRIGHT_URL={url}\n")), "{first}");
+    let (_, second) = stderr_of(command(data.path()));
     assert!(!second.contains("tw_"), "{second}");
 }
 

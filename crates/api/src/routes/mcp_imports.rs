@@ -46,6 +46,9 @@ pub(crate) struct McpImportBody {
 pub struct McpImportView {
     /// The provider of the tools.
     pub provider_ref: String,
+    /// Whether the import creates the provider.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub provider_created: bool,
     /// The new tools.
     pub imported: Vec<McpToolView>,
     /// The tools that were not imported.
@@ -206,6 +209,7 @@ impl From<McpImportReport> for McpImportView {
         let skipped = |SkippedMcpTool { ref_name, reason }| McpSkippedView { ref_name, reason };
         Self {
             provider_ref: imported.provider,
+            provider_created: imported.provider_created,
             imported: tool_views(imported.imported),
             skipped: imported.skipped.into_iter().map(skipped).collect(),
             dry_run: false,

@@ -262,6 +262,9 @@ async fn fork_that_could_repeat_writes_is_rejected_and_lists_them_unless_send_wr
         let rejected = server.post(&path, json!({ "at": 1 })).await.problem(422, "cannot-fork");
         let errors = rejected["errors"].as_array().unwrap();
         assert_eq!((errors.len(), &errors[0]["path"]), (1, &json!("/sendWrites")), "{rejected}");
+        let last = entries_of_kind(&server, run_id(&run), "call_ended").await.pop().unwrap();
+        let detail = rejected["detail"].as_str().unwrap();
+        assert!(detail.ends_with(&format!("or fork at entry {last}")), "{detail}");
         let message = errors[0]["message"].as_str().unwrap();
         assert!(message.contains("`pay@1.0.0`") && message.contains(r#"{"euros":7}"#), "{message}");
         let forked = fork(&server, run_id(&run), json!({ "at": 1, "sendWrites": true })).await;

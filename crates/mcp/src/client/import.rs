@@ -52,6 +52,8 @@ pub enum McpImportSource {
 pub struct McpImportReport {
     /// The name of the provider.
     pub provider: String,
+    /// Whether the import creates the provider.
+    pub provider_created: bool,
     /// The names of new tools.
     pub imported: Vec<String>,
     /// The tools that were not imported, with reasons.
@@ -176,7 +178,9 @@ impl McpImports {
                 .create::<ToolProviderConfig>(session, body, toolwright_types::DefinitionSource::default())
                 .await?;
         }
-        self.create_tools(session, &name, prefix.as_deref().unwrap_or_default(), described, dry_run).await
+        let prefix = prefix.as_deref().unwrap_or_default();
+        let imported = self.create_tools(session, &name, prefix, described, dry_run).await?;
+        Ok(McpImportReport { provider_created: is_new, ..imported })
     }
 
     /// Imports new tools of a provider's server, reports changed and missing tools, and stores the time of the
@@ -365,7 +369,9 @@ impl McpImports {
             return Err(McpImportError::Prefix(prefix.to_owned()));
         }
         let (named, skipped) = assign_names(prefix, described);
-        let mut result = McpImportReport { provider: provider.to_string(), imported: Vec::new(), skipped };
+        let provider_created = false;
+        let mut result =
+            McpImportReport { provider: provider.to_string(), provider_created, imported: Vec::new(), skipped };
         for (name, tool) in named {
             let ref_name = name.to_string();
             let skip = |reason: String| SkippedMcpTool { ref_name: ref_name.clone(), reason };

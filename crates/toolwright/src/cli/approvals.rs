@@ -5,7 +5,7 @@ use toolwright_api::wire::{ApprovalView, PageView};
 use super::Context;
 use super::client::{APPROVALS, parse_name};
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::{Failure, Refusal};
 use super::fields;
 use super::follow;
 use super::output::sanitize_line;
@@ -144,8 +144,8 @@ async fn show(cx: &Context, args: &ShowArgs) -> Result<(), Failure> {
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
-            let call = &args.call;
-            return Err(Failure::Usage(format!("run `{}` has no approval for call `{call}`", args.run)));
+            let detail = format!("run `{}` has no approval for call `{}`", args.run, args.call);
+            return Err(Failure::Refused(Box::new(Refusal::new(404, "not-found", detail))));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The errors of client commands and how they are reported.
 
+use std::borrow::Cow;
 use std::io;
 
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use super::exit::Exit;
 use super::follow::pluralize;
 use super::output::{Output, sanitize_line};
 use super::source_lines::DocumentLines;
+use super::suggest::did_you_mean;
 
 /// An error that stops a command.
 #[derive(Debug, thiserror::Error)]
@@ -228,8 +230,19 @@ pub(super) fn field_error_line(error: &FieldError) -> String {
     let path = if error.path.is_empty() { "(root)" } else { &error.path };
     match (error.line, error.column) {
         (Some(line), Some(column)) => format!("{path}: {line}:{column}: {}", error.message),
-        _ => format!("{path}: {}", error.message),
+        _ => format!("{path}: {}", with_similar_field(&error.message)),
     }
+}
+
+/// Adds the most similar field to the message about an unknown field, before the list of all fields.
+fn with_similar_field(message: &str) -> Cow<'_, str> {
+    let similar = || {
+        let (unknown, fields) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+        // Every second part between backticks is a name.
+        let hint = did_you_mean(unknown, fields.split('`').skip(1).step_by(2))?;
+        Some(format!("unknown field `{unknown}`; {hint} Expected {fields}"))
+    };
+    similar().map_or(Cow::Borrowed(message), Cow::Owned)
 }
 
 #[cfg(test)]
@@ -261,6 +274,20 @@ mod tests {
         assert_eq!((single.headline().as_str(), single.details().len()), ("the definition is not valid", 1));
         let several = problem(&format!("{one},{one}"));
         assert_eq!((several.headline().as_str(), several.details().len()), ("the definition is not valid", 2));
+    }
+
+    #[test]
+    fn unknown_field_is_reported_with_a_similar_field_before_the_list_of_fields() {
+        let line = |message: &str| {
+            let error = serde_json::json!({ "path": "/x", "message": message });
+            field_error_line(&serde_json::from_value(error).unwrap())
+        };
+        assert_eq!(
+            line("unknown field `sytemPrompt`, expected one of `refName`, `systemPrompt`"),
+            "/x: unknown field `sytemPrompt`; did you mean `systemPrompt`? Expected one of `refName`, `systemPrompt`"
+        );
+        let other = "unknown field `color`, expected `refName` or `systemPrompt`";
+        assert_eq!(line(other), format!("/x: {other}"));
     }
 
     #[test]

@@ -150,7 +150,7 @@ pub(crate) enum Command {
 }
 
 /// The URL of the server, if neither a flag nor an environment variable sets it.
-const DEFAULT_URL: &str = "http://127.0.0.1:7411";
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:7411";
 
 /// Options of every client command: the server, the credentials and the output format.
 #[derive(clap::Args)]

@@ -9,7 +9,7 @@ use toolwright_api::wire::{
 };
 
 use super::Context;
-use super::client::{QUERY, root_cause};
+use super::client::{QUERY, TYPES, root_cause};
 use super::definitions::read_bytes;
 use super::exit::Exit;
 use super::failure::Failure;
@@ -115,14 +115,42 @@ pub(crate) struct ExportArgs {
 
 /// Runs a `records` subcommand.
 pub(super) async fn run(cx: &Context, command: RecordsCommand) -> Result<Exit, Failure> {
-    match command {
+    let type_name = command.type_name().to_owned();
+    let ended = match command {
         RecordsCommand::Find(args) => find(cx, args).await,
         RecordsCommand::Count(args) => count(cx, args).await,
         RecordsCommand::Save(args) => save(cx, args).await,
         RecordsCommand::Delete(args) => delete(cx, args).await,
         RecordsCommand::Import(args) => import(cx, args).await,
         RecordsCommand::Export(args) => export(cx, args).await,
+    };
+    ended.map_err(|failure| suggest_type(failure, type_name))
+}
+
+impl RecordsCommand {
+    fn type_name(&self) -> &str {
+        match self {
+            RecordsCommand::Find(args) => &args.selection.type_name,
+            RecordsCommand::Count(args) => &args.type_name,
+            RecordsCommand::Save(args) => &args.type_name,
+            RecordsCommand::Delete(args) => &args.type_name,
+            RecordsCommand::Import(args) => &args.type_name,
+            RecordsCommand::Export(args) => &args.selection.type_name,
+        }
     }
+}
+
+/// If the type does not exist, names the command that lists the types in place of the route, and requests a suggestion
+/// of a similar type.
+fn suggest_type(mut failure: Failure, type_name: String) -> Failure {
+    const ROUTE: &str = "`rootTypes` lists the types";
+    if let Failure::Refused(refusal) = &mut failure
+        && refusal.problem.detail.contains(ROUTE)
+    {
+        refusal.problem.detail = refusal.problem.detail.replace(ROUTE, "`toolwright types list` lists the types");
+        refusal.requested = Some((TYPES, type_name));
+    }
+    failure
 }
 
 fn query_path(name: &str) -> String {

@@ -74,13 +74,16 @@ pub(super) async fn run(cx: &Context, args: ApplyArgs, default_kind: Option<Reso
         cx.output.note(cx.output.err.warn("! no definitions found"));
     }
     let mut exit = Exit::Ok;
-    let mut results = Vec::new();
+    let (mut results, mut warned) = (Vec::new(), Vec::new());
     for definition in &definitions {
         let (kind, name) = (definition.kind, &*definition.name);
         match apply(cx, definition, &args).await {
             Ok(applied) => {
                 results.push(result_item(definition, json!({ "outcome": applied.outcome })));
-                show(cx, kind, name, &applied)?;
+                show(cx, kind, name, applied.outcome)?;
+                if !applied.warnings.is_empty() {
+                    warned.push((definition, applied.warnings));
+                }
             }
             // A 401 response would be the same for all definitions, so it stops the command.
             Err(Failure::Refused(mut refusal)) if refusal.problem.status != 401 => {
@@ -92,6 +95,7 @@ pub(super) async fn run(cx: &Context, args: ApplyArgs, default_kind: Option<Reso
             Err(other) => return Err(other),
         }
     }
+    show_warnings(cx, warned).await;
     if let (Some(set), true) = (&args.set, args.prune) {
         if exit == Exit::Ok {
             exit = prune::run(cx, set, &definitions, args.dry_run, &mut results).await?;
@@ -168,10 +172,15 @@ fn refuse_other_set(definition: &FileDefinition, view: &Value, set: Option<&str>
 
 /// Fetches the stored definition with the same name and version.
 pub(super) async fn fetch_existing(cx: &Context, definition: &FileDefinition) -> Result<Option<Value>, Failure> {
+    fetch(cx, definition, &version_query(definition)).await
+}
+
+/// Returns the query parameter that selects the version of a definition.
+fn version_query(definition: &FileDefinition) -> Vec<(&'static str, String)> {
     let version = definition.body.get("version").and_then(Value::as_str).unwrap_or("1.0.0");
     match definition.kind {
-        ResourceKind::Tool | ResourceKind::Agent => fetch(cx, definition, &[("version", version.to_owned())]).await,
-        ResourceKind::Provider | ResourceKind::Fragment | ResourceKind::Type => fetch(cx, definition, &[]).await,
+        ResourceKind::Tool | ResourceKind::Agent => vec![("version", version.to_owned())],
+        ResourceKind::Provider | ResourceKind::Fragment | ResourceKind::Type => Vec::new(),
     }
 }
 
@@ -205,9 +214,9 @@ fn result_item(definition: &FileDefinition, mut outcome: Value) -> Value {
     outcome
 }
 
-fn show(cx: &Context, kind: ResourceKind, name: &str, applied: &ApplyResult) -> Result<(), Failure> {
+fn show(cx: &Context, kind: ResourceKind, name: &str, outcome: Outcome) -> Result<(), Failure> {
     let (paint, name) = (cx.output.out, sanitize_line(name));
-    let word = match applied.outcome {
+    let word = match outcome {
         Outcome::Created => paint.good("✓ created  "),
         Outcome::Updated => paint.good("✓ updated  "),
         Outcome::Unchanged => paint.dim("= unchanged"),
@@ -216,10 +225,30 @@ fn show(cx: &Context, kind: ResourceKind, name: &str, applied: &ApplyResult) -> 
     if !cx.output.json {
         cx.output.line(format!("{word}  {} {name}", kind.noun()))?;
     }
-    for warning in &applied.warnings {
-        cx.output.note(cx.output.err.warn(format!("! {name}: {warning}")));
-    }
     Ok(())
+}
+
+/// Prints the warnings about applied definitions. A definition that a later one completed, such as a tool that refers to
+/// another tool, has no warning any more, so the server checks the definitions again. If a check fails, the warnings of
+/// the write are printed.
+async fn show_warnings(cx: &Context, warned: Vec<(&FileDefinition, Vec<String>)>) {
+    for (definition, first) in warned {
+        let mut query = version_query(definition);
+        query.push(("check", "true".to_owned()));
+        let checked = cx.client.get(&path(definition.kind.collection(), &definition.name), &query).await;
+        let found = match checked.and_then(|response| response.read::<Value>()) {
+            Ok(view) => warnings(&view),
+            Err(_) => first,
+        };
+        print_warnings(cx, &definition.name, &found);
+    }
+}
+
+fn print_warnings(cx: &Context, name: &str, warnings: &[String]) {
+    for warning in warnings {
+        let warning = sanitize_line(&format!("! {name}: {warning}"));
+        cx.output.note(cx.output.err.warn(warning));
+    }
 }
 
 fn show_failure(cx: &Context, subject: &str, failure: &Failure) -> Exit {

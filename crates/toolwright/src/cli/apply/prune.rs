@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use toolwright_api::wire::{DeletionView, PageView};
 
-use super::{ApplyResult, Outcome, show, show_failure};
+use super::{Outcome, print_warnings, show, show_failure};
 use crate::cli::Context;
 use crate::cli::client::path;
 use crate::cli::definitions::{FileDefinition, ResourceKind};
@@ -58,7 +58,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for Unlisted { kind, name, id } in unlisted(cx, set, definitions).await? {
-        let mut deleted = ApplyResult { outcome: Outcome::Deleted, warnings: Vec::new() };
+        let mut warnings = Vec::new();
         // Deletes by id and not by name, because the name may meanwhile belong to another definition.
         let response = if dry_run { None } else { Some(cx.client.delete(&path(kind.collection(), &id), &[]).await) };
         match response {
@@ -71,13 +71,12 @@ pub(super) async fn run(
                 continue;
             }
             Some(Err(other)) => return Err(other),
-            Some(Ok(response)) if response.status == 200 => {
-                deleted.warnings = response.read::<DeletionView>()?.warnings
-            }
+            Some(Ok(response)) if response.status == 200 => warnings = response.read::<DeletionView>()?.warnings,
             Some(Ok(_)) | None => {}
         }
-        results.push(json!({ "kind": kind, "refName": name, "outcome": deleted.outcome }));
-        show(cx, kind, &name, &deleted)?;
+        results.push(json!({ "kind": kind, "refName": name, "outcome": Outcome::Deleted }));
+        show(cx, kind, &name, Outcome::Deleted)?;
+        print_warnings(cx, &name, &warnings);
     }
     Ok(exit)
 }

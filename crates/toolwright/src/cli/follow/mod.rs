@@ -6,6 +6,7 @@ mod follower;
 mod screen;
 mod summary;
 mod timeline;
+mod word_wrap;
 
 use serde_json::{Value, json};
 use toolwright_api::wire::RunView;

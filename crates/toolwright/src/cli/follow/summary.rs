@@ -1,7 +1,7 @@
 //! The summary of a run in text form, and its exit code.
 
 use toolwright_api::wire::{AgentResponseView, RunOriginView};
-use toolwright_machine::view::ToolInvocation;
+use toolwright_machine::view::{InvocationStatus, ToolInvocation};
 use toolwright_types::RunStatus;
 
 use super::timeline::format_duration;
@@ -52,6 +52,12 @@ pub(crate) fn ended_calls(state: &AgentResponseView) -> impl Iterator<Item = &To
     state.response.tool_calls.iter().map(|entry| &entry.invocation).filter(|call| call.status.is_some())
 }
 
+/// Returns whether a tool was called. A call that a limit, a policy or a person refused does not count towards the limit
+/// of tool calls.
+fn was_called(call: &ToolInvocation) -> bool {
+    !matches!(call.status, Some(InvocationStatus::Skipped | InvocationStatus::PermissionDenied))
+}
+
 fn reason_text(state: &AgentResponseView) -> Option<String> {
     let reason = state.response.reason.as_deref().map(sanitize_line);
     let message = state.message.as_deref().map(sanitize_line);
@@ -65,9 +71,12 @@ fn reason_text(state: &AgentResponseView) -> Option<String> {
 /// Formats calls, tokens, cost and duration of a run.
 pub(crate) fn usage_summary(state: &AgentResponseView, origin: Option<&RunOriginView>) -> String {
     let mut parts = vec![pluralize(u64::from(state.response.iterations_used), "model call")];
-    let calls = ended_calls(state).count();
-    if calls > 0 {
-        parts.push(pluralize(calls as u64, "tool call"));
+    let (calls, refused): (Vec<_>, Vec<_>) = ended_calls(state).partition(|call| was_called(call));
+    if !calls.is_empty() {
+        parts.push(pluralize(calls.len() as u64, "tool call"));
+    }
+    if !refused.is_empty() {
+        parts.push(format!("{} not called", group_thousands(refused.len() as u64)));
     }
     let usage = state.usage;
     let (input, output) = (group_thousands(usage.input_tokens), group_thousands(usage.output_tokens));

@@ -6,8 +6,10 @@ use toolwright_machine::view::{InvocationStatus, ToolCallEntry, ToolInvocation};
 use toolwright_types::{CallId, CallSource};
 
 use crate::cli::fields::wire_name;
-use crate::cli::output::{Paint, sanitize, sanitize_line};
+use crate::cli::output::{Paint, sanitize, sanitize_line, wrap};
 use crate::cli::table::truncate;
+
+use super::word_wrap::WordWrap;
 
 /// Renders the events of one run.
 pub(super) struct TimelineRenderer {
@@ -17,6 +19,7 @@ pub(super) struct TimelineRenderer {
     reply: String,
     /// The part of the current reply that the server sends again after a reconnect.
     expected_repeat: String,
+    reply_wrap: WordWrap,
     /// Whether the last line has no line break yet.
     line_open: bool,
     last_block: LastBlock,
@@ -41,13 +44,14 @@ enum State {
 }
 
 impl TimelineRenderer {
-    /// A timeline for a terminal of this width; nothing is truncated without a width.
+    /// A timeline for a terminal of this width; nothing is truncated or wrapped without a width.
     pub(super) fn new(paint: Paint, width: Option<usize>) -> Self {
         Self {
             paint,
             width,
             reply: String::new(),
             expected_repeat: String::new(),
+            reply_wrap: WordWrap::new(width),
             line_open: false,
             last_block: LastBlock::Nothing,
             running_calls: Vec::new(),
@@ -143,8 +147,12 @@ impl TimelineRenderer {
             return text;
         }
         let gap = if self.last_block == LastBlock::Call { "\n" } else { "" };
+        if !self.line_open {
+            self.reply_wrap.start_line();
+        }
+        let wrapped = self.reply_wrap.push(&text);
         (self.line_open, self.last_block) = (!text.ends_with('\n'), LastBlock::Text);
-        format!("{gap}{text}")
+        format!("{gap}{wrapped}")
     }
 
     fn reset_reply(&mut self) -> String {
@@ -227,7 +235,8 @@ pub(crate) fn call_lines(call: &ToolInvocation, paint: Paint, width: Option<usiz
     let remaining = |width: usize| width.saturating_sub(head.chars().count() + 4);
     let input = width.map_or_else(|| input.clone(), |width| truncate(&input, remaining(width)));
     let mut lines = vec![format!("{mark} {head}  {}", paint.dim(input)).trim_end().to_owned()];
-    lines.extend(call.error_message.as_deref().map(|message| paint.dim(format!("  {}", sanitize_line(message)))));
+    let error = call.error_message.as_deref().map(|message| wrap(&format!("  {}", sanitize_line(message)), width, 0));
+    lines.extend(error.iter().flat_map(|text| text.lines()).map(|line| paint.dim(line)));
     lines
 }
 

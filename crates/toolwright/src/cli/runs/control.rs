@@ -1,7 +1,7 @@
 //! `runs cancel`, `delete`, `approve`, `deny`, `edit` and `results`: subcommands that control a run.
 
 use serde_json::{Value, json};
-use toolwright_api::wire::AgentResponseView;
+use toolwright_api::wire::{AgentResponseView, RunView};
 
 use crate::cli::Context;
 use crate::cli::client::{ApiResponse, RUNS, parse_name, path};
@@ -9,7 +9,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::follow;
 use crate::cli::input::parse_json_argument;
-use crate::cli::output::sanitize;
+use crate::cli::output::{sanitize, sanitize_line, wrap};
 
 /// The call to act on, and whether to wait for the run.
 #[derive(clap::Args)]
@@ -121,7 +121,21 @@ impl CallTarget {
         if !cx.output.json {
             cx.output.line(format!("{} {} {word}", cx.output.out.good('✓'), self.call))?;
         }
-        if self.no_wait { show_accepted(cx, &response) } else { show_settled_run(cx, &response) }
+        let exit = if self.no_wait { show_accepted(cx, &response) } else { show_settled_run(cx, &response) }?;
+        self.note_parent_run(cx).await;
+        Ok(exit)
+    }
+
+    /// If another run started this run, tells that the other run continues. A failed request is ignored, because the
+    /// decision was sent.
+    async fn note_parent_run(&self, cx: &Context) {
+        let run = follow::fetch_run(cx, &self.run).await.and_then(|response| response.read::<RunView>());
+        if let Ok(RunView { origin, .. }) = run
+            && let Some(parent) = origin.parent_run_id.as_deref().map(sanitize_line)
+        {
+            let note = format!("the parent run {parent} continues; follow it with `toolwright runs watch {parent}`");
+            cx.output.note(cx.output.err.dim(note));
+        }
     }
 }
 
@@ -141,7 +155,7 @@ fn show_settled_run(cx: &Context, response: &ApiResponse) -> Result<Exit, Failur
     }
     let reply = &state.response.response_text;
     if state.response.status.is_terminal() && !reply.is_empty() {
-        cx.output.line(format!("\n{}\n", sanitize(reply).trim_end()))?;
+        cx.output.line(format!("\n{}\n", wrap(sanitize(reply).trim_end(), cx.output.width, 0)))?;
     }
     cx.output.lines(follow::summary_lines(&cx.output, &state, None))?;
     Ok(follow::exit_code(&state))

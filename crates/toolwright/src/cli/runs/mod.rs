@@ -2,6 +2,7 @@
 //! modules.
 
 pub(super) mod bundles;
+mod closed_calls;
 mod control;
 mod details;
 mod fork;

@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::fields;
 use crate::cli::follow;
-use crate::cli::output::{sanitize, sanitize_line};
+use crate::cli::output::{sanitize, sanitize_line, wrap};
 use crate::cli::time::format_minute;
 
 /// Arguments of `runs get`.
@@ -71,7 +71,7 @@ async fn show(cx: &Context, id: &str, run: &RunView, verbose: bool) -> Result<()
     }))?;
     let reply = &state.response.response_text;
     if !verbose && !reply.is_empty() {
-        out.line(format!("\n{}", sanitize(reply).trim_end()))?;
+        out.line(format!("\n{}", wrap(sanitize(reply).trim_end(), out.width, 0)))?;
     }
     out.line("")?;
     Ok(out.lines(follow::summary_lines(out, state, Some(origin)))?)

@@ -31,7 +31,8 @@ pub(crate) struct UndoArgs {
 /// Undoes a run, or previews the undo.
 pub(super) async fn run(cx: &Context, args: UndoArgs) -> Result<Exit, Failure> {
     let body = json!({ "partial": args.partial, "dryRun": args.dry_run });
-    let response = cx.client.call(&format!("{}/undo", path(RUNS, &args.run)), &body).await?;
+    let undone = cx.client.call(&format!("{}/undo", path(RUNS, &args.run)), &body).await;
+    let response = undone.map_err(name_partial_option)?;
     if args.dry_run {
         if cx.output.json {
             cx.output.document(response.text.trim_end())?;
@@ -51,6 +52,14 @@ pub(super) async fn run(cx: &Context, args: UndoArgs) -> Result<Exit, Failure> {
         cx.output.note(format!("follow it with `toolwright runs watch {}`", sanitize_line(&run)));
     }
     Ok(Exit::Ok)
+}
+
+/// Names the option of this command in place of the field of the request.
+fn name_partial_option(mut failure: Failure) -> Failure {
+    if let Failure::Refused(refusal) = &mut failure {
+        refusal.problem.detail = refusal.problem.detail.replace("`partial`", "`--partial`");
+    }
+    failure
 }
 
 fn show(cx: &Context, preview: &UndoView) -> Result<(), Failure> {
@@ -76,4 +85,18 @@ fn show(cx: &Context, preview: &UndoView) -> Result<(), Failure> {
         cx.output.line("nothing to undo")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::failure::Refusal;
+
+    #[test]
+    fn refused_undo_names_the_option_of_the_command() {
+        let detail = "1 of 2 calls cannot be undone; undo the others with `partial`";
+        let refusal = Refusal::new(422, "cannot-undo", detail.to_owned());
+        let failure = name_partial_option(Failure::Refused(Box::new(refusal)));
+        assert_eq!(failure.to_string(), "1 of 2 calls cannot be undone; undo the others with `--partial`");
+    }
 }

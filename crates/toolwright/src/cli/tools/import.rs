@@ -201,17 +201,18 @@ impl OpenapiArgs {
 }
 
 fn show(cx: &Context, report: &ImportView) -> Result<(), Failure> {
-    let paint = cx.output.out;
-    let provider = sanitize_line(report.provider.get("refName").and_then(Value::as_str).unwrap_or_default());
-    match report.provider_created {
-        true => cx.output.line(format!("{}  provider {provider}", paint.good("+ provider ")))?,
-        false => cx.output.line(format!("{}  provider {provider}", paint.dim("= provider ")))?,
-    }
+    let provider = report.provider.get("refName").and_then(Value::as_str).unwrap_or_default();
+    show_provider(cx, provider, report.provider_created)?;
     ImportSummary::from(report).show(cx, "", preview_remark(report.dry_run))
 }
 
 fn show_mcp(cx: &Context, report: &McpImportView) -> Result<(), Failure> {
-    let paint = cx.output.out;
-    cx.output.line(format!("{}  provider {}", paint.dim("= provider "), sanitize_line(&report.provider_ref)))?;
+    show_provider(cx, &report.provider_ref, report.provider_created)?;
     ImportSummary::from(report).show(cx, "", preview_remark(report.dry_run))
+}
+
+fn show_provider(cx: &Context, name: &str, created: bool) -> Result<(), Failure> {
+    let paint = cx.output.out;
+    let word = if created { paint.good("+ provider ") } else { paint.dim("= provider ") };
+    Ok(cx.output.line(format!("{word}  provider {}", sanitize_line(name)))?)
 }

@@ -125,6 +125,23 @@ fn call_input_is_truncated_to_terminal_width() {
 }
 
 #[test]
+fn replies_and_errors_are_wrapped_at_words_in_a_terminal() {
+    let mut reader = Reader::new(Some(30));
+    reader.text("The first deal is in negotiation,").text(" the others are closed.").event(usage());
+    let message = "the limit of 2 tool calls is reached";
+    reader.event(call("TOOL_CALL_END", json!({ "status": "SKIPPED", "errorMessage": message })));
+    insta::assert_snapshot!(reader.output, @r#"
+    The first deal is in
+    negotiation, the others are
+    closed.
+
+    – crm/get  not called  dealId…
+      the limit of 2 tool calls is
+      reached
+    "#);
+}
+
+#[test]
 fn activity_is_hidden_while_text_is_printed() {
     let mut reader = Reader::new(None);
     assert_eq!(reader.timeline.activity(), None);
