@@ -114,9 +114,9 @@ impl From<ForkError> for Problem {
             ForkError::Start(inner) => inner.into(),
             ForkError::Unavailable(inner) => inner.into(),
             ForkError::NoEntry { .. } => Problem::invalid("/at", text),
-            ForkError::WritesAgain { writes, .. } => {
-                let text =
-                    format!("{text}; set `sendWrites` (`--send-writes`) to allow this, or fork at a later entry");
+            ForkError::WritesAgain { writes, after_writes, .. } => {
+                let later = after_writes.map(|n| format!(", or fork at entry {n}")).unwrap_or_default();
+                let text = format!("{text}; set `sendWrites` (`--send-writes`) to allow this{later}");
                 Problem::new(Code::CannotFork, text).with_issues(writes.iter().map(repeated_write))
             }
             ForkError::NotForkable { .. } | ForkError::InvalidChange(_) => Problem::new(Code::CannotFork, text),
