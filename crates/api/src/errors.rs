@@ -213,12 +213,25 @@ impl From<CommandError> for Problem {
             CommandError::DrivenElsewhere(_) => Problem::new(Code::RunElsewhere, text),
             CommandError::NoScheduler(_) => Problem::new(Code::Unavailable, text),
             CommandError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
+            CommandError::InvalidInput { violations, .. } => {
+                let issues = violations.into_iter().map(|found| (found.path, found.message));
+                invalid_edit(text, issues)
+            }
+            CommandError::Rejected(EventError::InvalidPlan { issues, .. }) => {
+                invalid_edit(text, issues.into_iter().map(|issue| (issue.path, issue.message)))
+            }
             CommandError::Rejected(_) => Problem::new(Code::NotWaiting, text),
             CommandError::Results(problems) => problems
                 .into_iter()
                 .fold(Problem::new(Code::NotWaiting, text), |all, one| all.with_field("/results", one.to_string())),
         }
     }
+}
+
+/// The problem of an edited input, with the paths of its mistakes.
+fn invalid_edit(text: String, issues: impl Iterator<Item = (String, String)>) -> Problem {
+    let issue = |(path, message)| DefinitionIssue { path: format!("/input{path}"), message };
+    Problem::new(Code::InvalidRequest, text).with_issues(issues.map(issue))
 }
 
 impl From<ConversationError> for Problem {

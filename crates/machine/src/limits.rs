@@ -71,6 +71,13 @@ impl Limits {
         self.budget_breach(resource_usage)
     }
 
+    /// Returns the cost limit if calls with this price would exceed it.
+    pub(crate) fn price_breach(&self, resource_usage: &ResourceUsage, price_usd: f64) -> Option<Breach> {
+        let cost_usd = resource_usage.cost_usd;
+        let limit_usd = self.max_cost_usd.filter(|limit| round_usd(cost_usd + price_usd) > *limit)?;
+        Some(Breach::Price { limit_usd, cost_usd, price_usd })
+    }
+
     /// Returns the time limit if the run has reached it.
     pub fn timed_out(&self, resource_usage: &ResourceUsage) -> Option<Breach> {
         self.timeout_ms
@@ -148,6 +155,15 @@ pub enum Breach {
         /// The limit in US dollars.
         limit_usd: f64,
     },
+    /// A call whose price would lead to too high a cost.
+    Price {
+        /// The limit in US dollars.
+        limit_usd: f64,
+        /// The cost so far.
+        cost_usd: f64,
+        /// The price of the call.
+        price_usd: f64,
+    },
 }
 
 impl Breach {
@@ -159,7 +175,7 @@ impl Breach {
             Breach::ToolCalls { .. } => "MAX_TOOL_CALLS_EXCEEDED",
             Breach::Time { .. } => "TIMEOUT",
             Breach::Tokens { .. } => "MAX_TOKENS_EXCEEDED",
-            Breach::Cost { .. } => "MAX_COST_EXCEEDED",
+            Breach::Cost { .. } | Breach::Price { .. } => "MAX_COST_EXCEEDED",
         }
     }
 
@@ -177,6 +193,12 @@ impl Breach {
             Breach::Cost { limit_usd } => {
                 (RunStatus::BudgetExceeded, format!("the cost limit of {limit_usd} USD is exceeded"))
             }
+            Breach::Price { limit_usd, cost_usd, price_usd } => (
+                RunStatus::BudgetExceeded,
+                format!(
+                    "a call for {price_usd} USD would exceed the cost limit of {limit_usd} USD; {cost_usd} USD are spent"
+                ),
+            ),
         };
         Ending::with_reason(status, self.code(), message)
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use toolwright_machine::agent::{ClientResult, ClientResultError, Decision, EventError};
+use toolwright_tools::Violation;
 use toolwright_types::{CallId, RunId, RunStatus};
 
 /// A command and the channel for its reply.
@@ -75,6 +76,14 @@ pub enum CommandError {
     /// The current state of the run does not allow this command. For example, the call was already decided.
     #[error(transparent)]
     Rejected(#[from] EventError),
+    /// The input with which a person wants to replace the input of a call is not valid.
+    #[error("the edited input of call `{call_id}` is not valid; the call still awaits approval")]
+    InvalidInput {
+        /// The call.
+        call_id: CallId,
+        /// The violations of the schema of the input.
+        violations: Vec<Violation>,
+    },
     /// The results do not match the calls that wait for a client.
     #[error("the results do not match the calls that wait for a client")]
     Results(Vec<ClientResultError>),

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use toolwright_authz::Action;
 use toolwright_catalog::Session;
-use toolwright_machine::agent::{ClientResult, Decision};
+use toolwright_machine::agent::{APPROVE_PLAN_TOOL, ClientResult, Decision};
+use toolwright_tools::{Rejection, Schema};
 use toolwright_types::{CallId, RealmScope, RunId};
 
 use super::command::{CommandError, RunCommand};
-use super::{Inner, RunHandle, RunKind, RunSnapshot, Runs};
+use super::{Inner, PlanSchema, RunHandle, RunKind, RunSnapshot, Runs};
 
 impl Runs {
     /// Decides on a call that waits for an approval. `reason` explains an approval or an edit. A denial contains its
@@ -23,6 +25,9 @@ impl Runs {
     ) -> Result<AcceptedCommand, CommandError> {
         if !matches!(decision, Decision::Deny { .. }) {
             self.still_enabled(session, run).await?;
+        }
+        if let Decision::Edit { input } = &decision {
+            self.check_edit(session, run, &call_id, input).await?;
         }
         let decided_by = session.principal.name.to_string();
         self.command(session, run, RunCommand::Decide { call_id, decision, decided_by, reason }).await
@@ -53,6 +58,46 @@ impl Runs {
         match self.0.resolver.catalog.agent(&session.realm, &row.subject).await? {
             Some(agent) if !agent.is_runnable() => Err(CommandError::Disabled(row.subject)),
             _ => Ok(()),
+        }
+    }
+
+    /// Checks the input with which a person wants to replace the input of a call, so that an invalid input does not
+    /// use up the approval. A call whose tool is not in the catalog in the approved version is checked later.
+    async fn check_edit(
+        &self,
+        session: &Session,
+        run: RunId,
+        call_id: &CallId,
+        input: &Value,
+    ) -> Result<(), CommandError> {
+        self.permitted(session, run, Action::Execute).await?;
+        let RunSnapshot { start, run: machine } = &*self.0.load(&session.realm, run).await?.snapshot;
+        let Some(asked) = machine.pending_approvals().into_iter().find(|asked| asked.call_id == *call_id) else {
+            return Ok(());
+        };
+        let violations = match &start.spec.plan {
+            Some(plan) if asked.tool == APPROVE_PLAN_TOOL => {
+                let Ok(schema) = Schema::compile_large(plan.schema.clone()).await else { return Ok(()) };
+                match PlanSchema::new(Arc::new(schema)).validate(input).await {
+                    Err(Rejection::Mismatch(violations)) => violations,
+                    Ok(()) | Err(Rejection::Unchecked(_)) => Vec::new(),
+                }
+            }
+            _ => {
+                let realm = self.0.acting_realm(start, &session.realm).await?;
+                let versions = self.0.resolver.catalog.versions(&realm, &asked.tool).await?;
+                let shown = versions.iter().find(|tool| tool.content_hash == asked.definition_hash);
+                // The names in an input are replaced by ids before the input is validated.
+                match shown.filter(|tool| tool.definition.resolve.is_empty()) {
+                    Some(tool) => tool.validate_input(input.clone()).await.err().unwrap_or_default(),
+                    None => Vec::new(),
+                }
+            }
+        };
+        if violations.is_empty() {
+            Ok(())
+        } else {
+            Err(CommandError::InvalidInput { call_id: call_id.clone(), violations })
         }
     }
 

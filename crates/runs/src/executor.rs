@@ -11,7 +11,9 @@ use semver::VersionReq;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolwright_budget::JsonError;
-use toolwright_machine::agent::{CallFacts, CallToPrepare, CallToRun, EventKind, PreparedCall, outcome_unknown};
+use toolwright_machine::agent::{
+    CallFacts, CallToPrepare, CallToRun, EventKind, PreparedCall, json_answer, outcome_unknown,
+};
 use toolwright_machine::is_delete_tool;
 use toolwright_machine::journal::RunStart;
 use toolwright_machine::journal::recording::Recording;
@@ -26,6 +28,7 @@ use toolwright_types::{
     ResponseFormat, RunId, RunStatus, StopReason, Surface, Timestamp, ToolEnvelope, ToolError,
 };
 
+use super::plan_schema::{PlanSchema, listed_violations};
 use super::ports::{EffectExecutor, EffectOutcome};
 use super::registry::{ReplyPublisher, RunHandle};
 use super::verify::{self, Verified};
@@ -61,14 +64,14 @@ pub struct AnswerSchemas {
     /// The schema of a structured answer.
     pub answer: Option<Arc<Schema>>,
     /// The schema of a plan.
-    pub plan: Option<Arc<Schema>>,
+    pub plan: Option<Arc<PlanSchema>>,
 }
 
 impl AnswerSchemas {
-    /// Returns the schema for a requested response format.
-    fn for_format(&self, format: &ResponseFormat) -> Option<&Arc<Schema>> {
+    /// Returns the schema of plans, if the requested response is a plan.
+    fn of_plan(&self, format: &ResponseFormat) -> Option<&PlanSchema> {
         let ResponseFormat::Structured(requested) = format else { return None };
-        self.plan.as_ref().filter(|plan| plan.source() == requested).or(self.answer.as_ref())
+        self.plan.as_deref().filter(|plan| plan.source() == requested)
     }
 }
 
@@ -346,18 +349,27 @@ impl RunExecutor {
         if *format == ResponseFormat::Text || !is_answer || reply.content.trim().is_empty() {
             return Ok(());
         }
-        let value: Value = match toolwright_budget::parse(reply.content.clone().into()).await {
+        let plan = self.answers.of_plan(format);
+        let text = if plan.is_some() { json_answer(&reply.content) } else { &reply.content };
+        let value: Value = match toolwright_budget::parse(text.to_owned().into()).await {
             Ok(value) => value,
             Err(JsonError::Malformed(error)) => return Err(AnswerError::Mismatch(format!("it is not JSON ({error})"))),
             Err(error) => return Err(AnswerError::Mismatch(error.to_string())),
         };
-        let Some(schema) = self.answers.for_format(format) else { return Ok(()) };
-        schema.try_validate(value).await.map(drop).map_err(|rejection| match rejection {
+        let (name, checked) = match (plan, &self.answers.answer) {
+            (Some(plan), _) => ("the schema of plans", plan.validate(&value).await),
+            (None, Some(schema)) if matches!(format, ResponseFormat::Structured(_)) => {
+                ("`responseSchema`", schema.try_validate(value).await.map(drop))
+            }
+            (None, _) => return Ok(()),
+        };
+        checked.map_err(|rejection| match rejection {
+            Rejection::Mismatch(violations) if plan.is_some() => AnswerError::Mismatch(listed_violations(&violations)),
             Rejection::Mismatch(violations) => {
                 AnswerError::Mismatch(violations.first().map(Violation::to_string).unwrap_or_default())
             }
             Rejection::Unchecked(stopped) => {
-                AnswerError::Unchecked(format!("the answer cannot be checked against `responseSchema`: {stopped}"))
+                AnswerError::Unchecked(format!("the answer cannot be checked against {name}: {stopped}"))
             }
         })
     }
@@ -463,5 +475,6 @@ pub(super) fn facts(cx: &CallContext, ready: &ReadyCall) -> CallFacts {
     facts.principal = Some(cx.principal.name.to_string());
     facts.policy_id = Some(ready.permit.policy.clone());
     facts.resolved_inputs.clone_from(ready.resolved_inputs());
+    facts.price_usd = tool.fixed_price_usd();
     facts
 }

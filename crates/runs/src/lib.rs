@@ -20,6 +20,7 @@ mod journal;
 mod lease;
 mod lifecycle;
 mod load;
+mod plan_schema;
 mod ports;
 mod predefined;
 mod projections;
@@ -71,6 +72,7 @@ pub use inspect::{
 };
 use lease::Lease;
 pub use lifecycle::RunLaunch;
+pub use plan_schema::{PlanSchema, listed_violations};
 use ports::{DriverHost, ParentCommand};
 pub use predefined::PredefinedRun;
 use registry::RunRegistry;

@@ -10,6 +10,7 @@ use toolwright_types::{Owner, RealmScope, ResponseFormat, RunId};
 
 use super::executor::{AnswerSchemas, RunExecutor, RunScope};
 use super::journal::{FlushPolicy, RunJournal, with_body};
+use super::plan_schema::PlanSchema;
 use super::ports::LoadedRun;
 use super::registry::{RunHandle, RunMeta, RunSnapshot};
 use super::{Inner, command::CommandError};
@@ -110,7 +111,10 @@ impl Inner {
             ResponseFormat::Text | ResponseFormat::Json => None,
         };
         let plan = match &start.spec.plan {
-            Some(plan) => Schema::compile_large(plan.schema.clone()).await.ok().map(Arc::new),
+            Some(plan) => {
+                let schema = Schema::compile_large(plan.schema.clone()).await.ok();
+                schema.map(|schema| Arc::new(PlanSchema::new(Arc::new(schema))))
+            }
             None => None,
         };
         Ok(self.new_executor(start, scope, tools, AnswerSchemas { answer, plan }).await)

@@ -113,6 +113,11 @@ impl CompiledTool {
         self.source == DefinitionSource::BuiltIn && self.definition.ref_name.as_str() == search_tools::NAME
     }
 
+    /// Returns the price of a call in US dollars, if the tool has a price that does not depend on the response.
+    pub fn fixed_price_usd(&self) -> Option<f64> {
+        self.price.as_ref().and_then(CompiledPrice::highest_usd)
+    }
+
     /// Returns the highest cost of a call in US dollars. The cost is 0 if the tool has no price. Returns `None` if the
     /// cost depends on the response.
     pub fn highest_cost_usd(&self) -> Option<f64> {

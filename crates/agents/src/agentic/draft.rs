@@ -7,6 +7,7 @@ use toolwright_catalog::{CompiledAgent, Toolset, ToolsetMember, VersionedRef, in
 use toolwright_machine::agent::{APPROVE_PLAN_TOOL, fenced};
 use toolwright_machine::journal::AgenticExecution;
 use toolwright_machine::plan::{Plan, PlanSpec, SequenceStep};
+use toolwright_runs::PlanSchema;
 use toolwright_tools::CompiledTool;
 use toolwright_types::{AgenticConfig, ExecutionMode, JsonSchema, Message, SideEffects, ToolDefinition, ToolType};
 
@@ -55,6 +56,9 @@ impl Agents {
         draft: &mut RunDraft,
     ) -> Result<(), StartError> {
         let sequence = resolve_sequence(config, &draft.executor.tools)?;
+        if config.requires_plan_approval {
+            check_no_reserved_name(sequence.iter().map(|(step, _)| step))?;
+        }
         let schema = self.0.plan_schemas.get(&sequence).await.map_err(StartError::NoTools)?;
         let start = &mut draft.start;
         start.spec.policy.enabled_tools = sequence.iter().map(|(step, _)| step.tool.clone()).collect();
@@ -62,8 +66,10 @@ impl Agents {
             let definition = approval_tool(schema.source());
             let tool = self.0.resolver.catalog.compile_without_provider(inline_tool_document(definition.clone()));
             let tool = tool.map_err(|issues| Unavailable::new("the plan cannot be shown for approval", issues))?;
-            let members = draft.executor.tools.members().iter().cloned();
-            let members = members.chain([ToolsetMember::inline(Arc::new(tool), None)]);
+            // INVARIANT: the first of several members with the same name is used, so a tool of the realm never replaces
+            // the built-in tool.
+            let others = draft.executor.tools.members().iter().cloned();
+            let members = [ToolsetMember::inline(Arc::new(tool), None)].into_iter().chain(others);
             draft.executor.tools = Arc::new(Toolset::new(members, None));
             start.spec.policy.enabled_tools.insert(APPROVE_PLAN_TOOL.to_owned());
             start.tool_definitions.push(definition);
@@ -80,7 +86,7 @@ impl Agents {
             max_items: config.safety_limits.items(),
             requires_approval: config.requires_plan_approval,
         }));
-        draft.executor.answers.plan = Some(schema);
+        draft.executor.answers.plan = Some(Arc::new(PlanSchema::new(schema)));
         Ok(())
     }
 }
@@ -125,6 +131,18 @@ fn resolve_sequence(
         }
     }
     if missing.is_empty() { Ok(found) } else { Err(StartError::NoTools(unusable(&missing))) }
+}
+
+/// Refuses a sequence whose steps would call the built-in tool that asks for the approval of the plan. Definitions that
+/// were saved before the name was reserved can have such a step.
+fn check_no_reserved_name<'a>(sequence: impl IntoIterator<Item = &'a SequenceStep>) -> Result<(), StartError> {
+    match sequence.into_iter().find(|step| step.tool.eq_ignore_ascii_case(APPROVE_PLAN_TOOL)) {
+        None => Ok(()),
+        Some(step) => Err(StartError::NoTools(format!(
+            "the tool of step {} has the reserved name `{APPROVE_PLAN_TOOL}`; rename the tool",
+            step.step
+        ))),
+    }
 }
 
 fn unusable(names: &[String]) -> String {
@@ -214,4 +232,17 @@ fn approval_tool(schema: &Value) -> ToolDefinition {
     definition.input_json_schema = Some(JsonSchema(schema.clone()));
     definition.output_json_schema = Some(JsonSchema(json!({})));
     definition
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_with_a_tool_that_has_the_name_of_the_plan_approval_is_refused() {
+        let step = |tool: &str| SequenceStep { step: 1, tool: tool.into(), purpose: String::new() };
+        assert!(check_no_reserved_name(&[step("save")]).is_ok());
+        let refused = check_no_reserved_name(&[step("save"), step("Approve_Plan")]).unwrap_err();
+        assert!(matches!(&refused, StartError::NoTools(why) if why.contains("rename the tool")), "{refused}");
+    }
 }

@@ -1,11 +1,12 @@
 //! Converts the result of an agentic tool's run to the result of the call that started the run.
 
 use serde_json::{Map, Value, json};
-use toolwright_machine::{AgentRun, Ending};
+use toolwright_machine::agent::json_answer;
+use toolwright_machine::{AgentRun, Breach, Ending};
 use toolwright_runs::RunSnapshot;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::BackendReply;
-use toolwright_types::{ChildRun, ErrorCode, RunStatus, ToolError};
+use toolwright_types::{ChildRun, ErrorCode, RunStatus, ToolEnvelope, ToolError};
 
 /// The maximum number of tool results in a partial result.
 const MAX_PARTIAL_RESULTS: usize = 20;
@@ -28,13 +29,16 @@ pub fn agentic_result(snapshot: &RunSnapshot) -> Option<AgenticResult> {
     let mut warnings = snapshot.start.warnings.clone();
     warnings.extend(run.warnings().iter().cloned());
     warnings.extend(call_warnings(run));
+    if ending.status == RunStatus::Completed {
+        warnings.extend(cost_warning(run));
+    }
     let output = match (ending.status, ending.reason.as_deref()) {
         (RunStatus::Completed, None) => Ok(result(run)),
         (RunStatus::Completed, Some("max_tokens")) => {
             warnings.push("the answer was cut because the model ran out of output tokens".to_owned());
             Ok(result(run))
         }
-        (RunStatus::MaxIterations, _) => {
+        (RunStatus::MaxIterations, _) if has_success(run) => {
             let message = ending.message.as_deref().unwrap_or("the limit of steps is reached");
             warnings.push(format!("MAX_STEPS_EXCEEDED: {message}; the result is partial"));
             Ok(partial_result(run))
@@ -45,6 +49,19 @@ pub fn agentic_result(snapshot: &RunSnapshot) -> Option<AgenticResult> {
         }
     };
     Some(AgenticResult { output, warnings })
+}
+
+/// Whether a call of the run succeeded.
+fn has_success(run: &AgentRun) -> bool {
+    run.outputs().in_order().any(ToolEnvelope::is_success)
+}
+
+/// Returns a warning if the last call of a run exceeded its cost limit. The limit cannot stop the run any more, because
+/// the work is done.
+fn cost_warning(run: &AgentRun) -> Option<String> {
+    let (limit_usd, cost_usd) = (run.limits().max_cost_usd?, run.resource_usage().cost_usd);
+    let code = Breach::Cost { limit_usd }.code();
+    (cost_usd > limit_usd).then(|| format!("{code}: the cost is {cost_usd} USD, and the limit is {limit_usd} USD"))
 }
 
 /// Converts the result of a run that has ended to the result of the call that started the run.
@@ -84,7 +101,7 @@ fn child_run(run: &AgentRun) -> ChildRun {
 /// The answer of the model as JSON. An answer that is not a JSON object becomes the field `summary`.
 fn result(run: &AgentRun) -> Value {
     let response = run.outputs().response;
-    let mut fields = match serde_json::from_str(strip_code_fence(&response)) {
+    let mut fields = match serde_json::from_str(json_answer(&response)) {
         Ok(Value::Object(fields)) => fields,
         Ok(other) => return other,
         Err(_) => Map::from_iter([("summary".to_owned(), json!(response))]),
@@ -97,17 +114,13 @@ fn result(run: &AgentRun) -> Value {
     Value::Object(fields)
 }
 
-/// Removes the Markdown code fence that models often put around JSON.
-fn strip_code_fence(text: &str) -> &str {
-    let trimmed = text.trim();
-    let inner = trimmed.strip_prefix("```json").or_else(|| trimmed.strip_prefix("```"));
-    inner.and_then(|inner| inner.trim_end().strip_suffix("```")).map_or(trimmed, str::trim)
-}
-
 /// What a run has done so far: the report of its plan, or the results of its calls.
 fn partial_result(run: &AgentRun) -> Value {
     if let Some(progress) = run.plan_progress() {
         return progress.result_without_model();
+    }
+    if run.follows_plan() {
+        return json!({ "summary": "No step was executed.", "operations_executed": [] });
     }
     let outputs = run.outputs();
     let done: Vec<Value> = outputs
@@ -116,11 +129,25 @@ fn partial_result(run: &AgentRun) -> Value {
         .map(|envelope| json!({ "tool": envelope.name, "output": envelope.output }))
         .collect();
     let operations: Vec<&Value> = done.iter().filter_map(|call| call.get("tool")).collect();
-    json!({
-        "summary": outputs.response,
-        "operations_executed": operations,
-        "results": done.iter().rev().take(MAX_PARTIAL_RESULTS).rev().collect::<Vec<_>>(),
-    })
+    let mut fields = Map::new();
+    fields.insert("summary".to_owned(), json!(outputs.response));
+    fields.insert("operations_executed".to_owned(), json!(operations));
+    fields.insert("results".to_owned(), json!(done.iter().rev().take(MAX_PARTIAL_RESULTS).rev().collect::<Vec<_>>()));
+    let unknown: Vec<Value> = outputs
+        .in_order()
+        .filter(|envelope| has_unknown_outcome(envelope))
+        .map(|envelope| json!({ "tool": envelope.name, "parameters": envelope.input, "outcome": "unknown" }))
+        .collect();
+    if !unknown.is_empty() {
+        fields.insert("unknown_calls".to_owned(), json!(unknown.iter().take(MAX_PARTIAL_RESULTS).collect::<Vec<_>>()));
+    }
+    Value::Object(fields)
+}
+
+/// Whether a call was sent and its outcome is unknown. A caller must not repeat such a call without a check.
+fn has_unknown_outcome(envelope: &ToolEnvelope) -> bool {
+    let details = envelope.error.as_ref().and_then(|error| error.details.as_ref());
+    details.and_then(|details| details.get("outcome")?.as_str()) == Some("unknown")
 }
 
 fn failure(ending: &Ending) -> ToolError {
@@ -129,9 +156,9 @@ fn failure(ending: &Ending) -> ToolError {
     let by_name = |name: &str| ErrorCode::ALL.into_iter().find(|code| code.as_str() == name);
     let (code, reason) = match (ending.status, reason) {
         (RunStatus::Timeout, _) => (ErrorCode::Timeout, "TIMEOUT"),
-        (RunStatus::BudgetExceeded, reason) => (ErrorCode::PolicyDenied, reason),
+        (RunStatus::BudgetExceeded | RunStatus::MaxIterations, reason) => (ErrorCode::PolicyDenied, reason),
         (RunStatus::Cancelled, _) => (ErrorCode::Unknown, "cancelled"),
-        (_, "approval_denied") => (ErrorCode::PolicyDenied, "approval_denied"),
+        (_, "approval_denied" | "approval_expired") => (ErrorCode::PolicyDenied, reason),
         (_, "INVALID_LLM_OUTPUT" | "answer_schema") => (ErrorCode::ProviderError, "INVALID_LLM_OUTPUT"),
         (_, "INVALID_GENERATED_PARAMETERS") => (ErrorCode::ValidationError, reason),
         (_, "MAX_ITEMS_EXCEEDED") => (ErrorCode::PolicyDenied, reason),
@@ -143,17 +170,4 @@ fn failure(ending: &Ending) -> ToolError {
         },
     };
     ToolError::new(code, message).reason(reason)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn code_fence_around_json_is_removed() {
-        for text in ["{\"a\":1}", " {\"a\":1}\n", "```json\n{\"a\":1}\n```", "```\n{\"a\":1}\n```\n"] {
-            assert_eq!(strip_code_fence(text), "{\"a\":1}");
-        }
-        assert_eq!(strip_code_fence("no ``` fence"), "no ``` fence");
-    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolwright_catalog::Session;
 use toolwright_machine::plan::Plan;
-use toolwright_runs::RunHandle;
-use toolwright_tools::{CompiledTool, Violation};
+use toolwright_runs::{RunHandle, listed_violations};
+use toolwright_tools::{CompiledTool, Rejection, Violation};
 use toolwright_types::ToolStatus;
 
 use super::AgenticCall;
@@ -44,10 +44,10 @@ impl Agents {
             return Err(StartError::Plan(issue.to_string()));
         }
         if let Some(schema) = &draft.executor.answers.plan {
-            let violations = schema.validate(written).await.err().unwrap_or_default();
-            if let Some(violation) = violations.first() {
-                return Err(StartError::Plan(violation.to_string()));
-            }
+            schema.validate(&written).await.map_err(|rejection| match rejection {
+                Rejection::Mismatch(violations) => StartError::Plan(listed_violations(&violations)),
+                Rejection::Unchecked(stopped) => StartError::Plan(format!("the plan cannot be checked: {stopped}")),
+            })?;
         }
         self.launch(draft, Vec::new()).await.map_err(|LaunchError::Write(error)| Unavailable::from(error).into())
     }

@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use toolwright_authz::{Action, Resource, SecurityUri};
+use toolwright_machine::agent::APPROVE_PLAN_TOOL;
+use toolwright_tools::builtin::search_tools;
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues, ToolReference};
 use toolwright_types::{
@@ -22,6 +24,9 @@ use crate::catalog::{Catalog, select_version};
 use crate::model_registry::ModelRegistry;
 use crate::registry::agentic::check_embedded_agent;
 use crate::registry::{Registry, RegistryError, TypeHooks, signature};
+
+/// The built-in tools that only runs call. No definition may have one of these names.
+const RUN_ONLY_TOOLS: [&str; 2] = [search_tools::NAME, APPROVE_PLAN_TOOL];
 
 /// The catalog, the models and the realm that the validation of a definition needs.
 pub struct ValidationContext<'a> {
@@ -225,6 +230,9 @@ impl Definition for ToolDefinition {
 
     async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
         let ValidationContext { catalog, realm, .. } = context;
+        if let Some(issue) = reserved_name_issue(&self.ref_name) {
+            return Ok(Err(Issues(vec![issue])));
+        }
         let mut warnings = match catalog.compile(realm, Document::unsaved(self.ref_name.clone(), self.clone())).await? {
             Ok(tool) => tool.warnings().to_vec(),
             Err(issues) => return Ok(Err(issues)),
@@ -259,6 +267,15 @@ impl Definition for ToolDefinition {
         }
         Ok(Ok(warnings))
     }
+}
+
+/// Returns an issue if a tool has the name of a built-in tool that runs use for their own control.
+fn reserved_name_issue(name: &RefName) -> Option<DefinitionIssue> {
+    let reserved = RUN_ONLY_TOOLS.iter().any(|reserved| name.as_str().eq_ignore_ascii_case(reserved));
+    reserved.then(|| DefinitionIssue {
+        path: "/refName".into(),
+        message: format!("`{name}` is the name of a built-in tool of runs and cannot be replaced; choose another name"),
+    })
 }
 
 /// Returns warnings about missing tools of a composite tool, or an issue for each operation that is a composite tool.

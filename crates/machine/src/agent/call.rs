@@ -138,6 +138,11 @@ impl Call {
             )
     }
 
+    /// The price of the call in US dollars, as far as it is known before the call.
+    pub(super) fn price_usd(&self) -> f64 {
+        self.facts.as_ref().and_then(|facts| facts.price_usd).unwrap_or(0.0)
+    }
+
     /// Builds the envelope of this call for a failure at the time `at`.
     pub(super) fn failure_envelope(&self, error: ToolError, at: Timestamp) -> ToolEnvelope {
         let facts = self.facts.as_ref();

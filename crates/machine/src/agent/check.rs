@@ -3,6 +3,7 @@
 use toolwright_types::{CallId, Timestamp};
 
 use super::call::{Call, CallState};
+use super::planned;
 use super::run::{AgentRun, Phase};
 use super::{Decision, Event, EventError, EventKind};
 
@@ -26,7 +27,12 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         EventKind::ChildEnded { call_id } => expect_suspended_child(run, call_id),
         EventKind::HandedToClient { pending, .. } => expect_running(run, &pending.call_id),
         EventKind::ApprovalDecided { call_id, definition_hash, decision, .. } => {
-            expect_approval(run, call_id, event.at).and_then(|call| check_definition(call, definition_hash, decision))
+            let call = expect_approval(run, call_id, event.at)?;
+            check_definition(call, definition_hash, decision)?;
+            match decision {
+                Decision::Edit { input } => planned::check_edit(run, call_id, input),
+                Decision::Approve | Decision::Deny { .. } => Ok(()),
+            }
         }
         EventKind::ClientReturned { call_id, .. } => expect_client(run, call_id, event.at),
         EventKind::Expired { call_id } => expect_waiting(run, call_id),

@@ -27,7 +27,7 @@ impl AgentRun {
         }
         if self.plan.is_some() {
             // The conversation of a planned run has no tool calls, so it gets no results.
-            return planned::set_partial_response(self, &ending);
+            return planned::end(self, &calls, &ending);
         }
         let results = tool_messages::tool_messages(&calls, &self.ledger);
         self.push_messages(results);

@@ -5,6 +5,7 @@ use serde_json::Value;
 use toolwright_types::{CallId, ModelReply, OfferedTool, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError, Usage};
 
 use super::PreparedCall;
+use crate::plan::PlanIssue;
 
 /// An event with its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -281,6 +282,14 @@ pub enum EventError {
     /// The outcome of the call is unknown, so its input cannot be edited.
     #[error("the outcome of call `{0}` is unknown; approve it to repeat it unchanged, or deny it, but do not edit it")]
     NotEditable(CallId),
+    /// The edited plan is not valid.
+    #[error("the edited plan of call `{call_id}` is not valid")]
+    InvalidPlan {
+        /// The call.
+        call_id: CallId,
+        /// The mistakes.
+        issues: Vec<PlanIssue>,
+    },
     /// The call does not await approval, or was already decided.
     #[error("call `{0}` does not await approval")]
     NotAwaitingApproval(CallId),

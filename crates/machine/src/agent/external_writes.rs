@@ -75,7 +75,10 @@ impl AgentRun {
             _ => return true,
         }
         usage.active_us = self.active_us_at(event.at);
-        self.spec.breach_before_call(&usage).is_some()
+        let queued =
+            self.batch().into_iter().flat_map(|batch| &batch.calls).filter(|call| call.state == CallState::Queued);
+        let highest_price = queued.map(Call::price_usd).fold(0.0, f64::max);
+        self.spec.breach_before_call(&usage, highest_price).is_some()
     }
 
     /// Adds the writes whose calls the event closes without an envelope from the tool. Any event can end the run and so

@@ -70,6 +70,9 @@ pub struct CallFacts {
     /// look the names up again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_inputs: BTreeMap<String, ResolvedInput>,
+    /// The price of the call in US dollars, if it is known before the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_usd: Option<f64>,
 }
 
 impl CallFacts {
@@ -92,6 +95,7 @@ impl CallFacts {
             principal: None,
             policy_id: None,
             resolved_inputs: BTreeMap::new(),
+            price_usd: None,
         }
     }
 }

@@ -11,12 +11,16 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_types::{Arguments, Message, ModelReply, RequestedCall, ResponseFormat, SideEffects, StopReason};
+use toolwright_types::{
+    Arguments, CallId, Message, ModelReply, RequestedCall, ResponseFormat, SideEffects, StopReason,
+};
 
-use super::call::Batch;
+use super::EventError;
+use super::call::{Batch, Call};
+use super::json_answer::json_answer;
 use super::reply::{MAX_REJECTED_ANSWERS, NUDGE};
 use super::run::{AgentRun, Phase};
-use crate::plan::{CallResult, NextCalls, Plan, PlanProgress, PlanSpec, StepFailure, plan_error_reason};
+use crate::plan::{CallResult, NextCalls, Plan, PlanIssue, PlanProgress, PlanSpec, StepFailure, plan_error_reason};
 use crate::{Breach, Ending, RunStatus};
 
 /// The name of the built-in tool that presents a plan for approval. The input of the call is the plan, and approving
@@ -25,6 +29,8 @@ pub const APPROVE_PLAN_TOOL: &str = "approve_plan";
 
 /// The reason code of a run whose model wrote no valid plan.
 const INVALID_PLAN: &str = "INVALID_LLM_OUTPUT";
+/// The reason code of a run whose plan no person approved in time.
+const EXPIRED: &str = "approval_expired";
 
 /// The state of a run that follows a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,52 +102,99 @@ pub(super) fn start(run: &mut AgentRun, spec: &PlanSpec) {
 
 /// Applies the results of a finished batch to the plan, and continues or ends the run.
 pub(super) fn finish_batch(run: &mut AgentRun, batch: Batch) {
+    if let Some(ending) = batch.pending_ending {
+        interrupt(run, &batch.calls, &ending);
+        return run.end(ending);
+    }
     let (Some(spec), Some(mut state)) = (run.spec.plan.clone(), run.plan.take()) else { return };
-    let results: Vec<CallResult<'_>> = batch
-        .calls
-        .iter()
-        .filter_map(|call| {
-            let writes = call.facts.as_ref().is_none_or(|facts| facts.effects == SideEffects::Writes);
-            run.ledger.envelope(&call.call_id).map(|envelope| CallResult { envelope, writes })
-        })
-        .collect();
+    let results = results_of(run, &batch.calls);
     let outcome = match state.stage {
-        Stage::Approval => apply_approval(&mut state, &spec, &results).map_err(Failure::Approval),
+        Stage::Approval => apply_approval(run, &mut state, &spec, &results).map_err(Failure::Approval),
         _ => match &mut state.progress {
             Some(progress) => progress.apply(&spec, &results).map_err(Failure::Step),
             None => Ok(()),
         },
     };
     run.plan = Some(state);
-    match (batch.pending_ending, outcome) {
-        (Some(ending), _) => run.end(ending),
-        (None, Ok(())) => execute_next(run, &spec),
-        (None, Err(Failure::Step(failure))) => step_failed(run, *failure),
-        (None, Err(Failure::Approval(message))) => run.fail("approval_denied", message),
+    match outcome {
+        Ok(()) => execute_next(run, &spec),
+        Err(Failure::Step(failure)) => step_failed(run, *failure),
+        Err(Failure::Approval(NotApproved { reason, message })) => run.fail(&reason, message),
     }
+}
+
+/// Returns the results of the calls that have ended.
+fn results_of<'a>(run: &'a AgentRun, calls: &[Call]) -> Vec<CallResult<'a>> {
+    let result = |call: &Call| {
+        let writes = call.facts.as_ref().is_none_or(|facts| facts.effects == SideEffects::Writes);
+        run.ledger.envelope(&call.call_id).map(|envelope| CallResult { envelope, writes })
+    };
+    calls.iter().filter_map(result).collect()
+}
+
+/// Reports the calls of the step that was in progress when the run ended.
+fn interrupt(run: &mut AgentRun, calls: &[Call], ending: &Ending) {
+    let (Some(spec), Some(mut state)) = (run.spec.plan.clone(), run.plan.take()) else { return };
+    if let Some(progress) = &mut state.progress {
+        progress.interrupt(&spec, &results_of(run, calls), ending);
+    }
+    run.plan = Some(state);
 }
 
 /// Why a planned run cannot continue with its next step.
 enum Failure {
     Step(Box<StepFailure>),
     /// The plan was not approved.
-    Approval(String),
+    Approval(NotApproved),
 }
 
-fn apply_approval(state: &mut PlanState, spec: &PlanSpec, results: &[CallResult<'_>]) -> Result<(), String> {
+/// Why a plan was not approved.
+struct NotApproved {
+    /// The reason code of the run.
+    reason: String,
+    message: String,
+}
+
+impl NotApproved {
+    fn denied(message: String) -> Self {
+        Self { reason: "approval_denied".to_owned(), message }
+    }
+}
+
+fn apply_approval(
+    run: &AgentRun,
+    state: &mut PlanState,
+    spec: &PlanSpec,
+    results: &[CallResult<'_>],
+) -> Result<(), NotApproved> {
     let Some(CallResult { envelope, .. }) = results.first() else { return Ok(()) };
     if let Some(error) = &envelope.error {
-        return Err(error.message.clone());
+        let expired = error.details.as_ref().and_then(|details| details.get("reason")?.as_str()) == Some(EXPIRED);
+        let reason = if expired { EXPIRED } else { "approval_denied" };
+        return Err(NotApproved { reason: reason.to_owned(), message: error.message.clone() });
+    }
+    // INVARIANT: a plan is executed only after a person decided on it, whatever the tool of the call was.
+    if !run.decisions.iter().any(|decision| decision.approves(&envelope.call_id)) {
+        return Err(NotApproved::denied("no person approved the plan".to_owned()));
     }
     // A person may have edited the plan. The input of the call is the plan that was approved.
-    let plan: Plan = serde_json::from_value(envelope.input.clone()).map_err(|error| error.to_string())?;
-    match plan.check(spec).first() {
-        None => {
-            state.execute(plan);
-            Ok(())
-        }
-        Some(issue) => Err(format!("the edited plan is not valid: {issue}")),
-    }
+    let plan = Plan::parse(envelope.input.clone(), spec);
+    let plan = plan.map_err(|issues| NotApproved::denied(format!("the plan is not valid: {}", listed(&issues))))?;
+    state.execute(plan);
+    Ok(())
+}
+
+/// Checks the input with which a person wants to replace the input of a call. An edited plan must be valid.
+pub(super) fn check_edit(run: &AgentRun, call_id: &CallId, input: &Value) -> Result<(), EventError> {
+    let (Some(PlanState { stage: Stage::Approval, .. }), Some(spec)) = (run.plan.as_deref(), &run.spec.plan) else {
+        return Ok(());
+    };
+    let invalid = |issues| EventError::InvalidPlan { call_id: call_id.clone(), issues };
+    Plan::parse(input.clone(), spec).map(drop).map_err(invalid)
+}
+
+fn listed(issues: &[PlanIssue]) -> String {
+    issues.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Starts the next calls of the plan, or formats the result after the last step.
@@ -249,12 +302,11 @@ pub(super) fn apply_plan_reply(run: &mut AgentRun, reply: ModelReply, schema_err
 }
 
 fn parse(run: &AgentRun, content: &str) -> Result<Plan, String> {
-    let plan: Plan = serde_json::from_str(content).map_err(|error| error.to_string())?;
-    let issues = run.spec.plan.as_ref().map(|spec| plan.check(spec)).unwrap_or_default();
-    if issues.is_empty() {
-        return Ok(plan);
+    let value: Value = serde_json::from_str(json_answer(content)).map_err(|error| error.to_string())?;
+    match &run.spec.plan {
+        Some(spec) => Plan::parse(value, spec).map_err(|issues| listed(&issues)),
+        None => serde_json::from_value(value).map_err(|error| error.to_string()),
     }
-    Err(issues.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 /// Executes a valid plan. If the run requires approval of its plan, asks a person first.
@@ -274,8 +326,10 @@ fn ask_again(run: &mut AgentRun, content: String) {
     run.call_model();
 }
 
-/// Sets the response of a planned run that ends before its result was formatted: a report of the executed steps.
-pub(super) fn set_partial_response(run: &mut AgentRun, ending: &Ending) {
+/// Sets the response of a planned run that ends before its result was formatted: a report of the executed steps, and of
+/// the calls of the step in progress.
+pub(super) fn end(run: &mut AgentRun, calls: &[Call], ending: &Ending) {
+    interrupt(run, calls, ending);
     let Some(PlanState { progress: Some(progress), .. }) = run.plan.as_deref() else { return };
     if run.response.is_empty() && ending.status != RunStatus::Completed {
         run.response = progress.result_without_model().to_string();

@@ -286,6 +286,11 @@ impl AgentRun {
         }
     }
 
+    /// Whether the run follows a plan.
+    pub fn follows_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
     /// The limits of the run, tightened by its guardrails.
     pub fn limits(&self) -> &Limits {
         &self.spec.limits

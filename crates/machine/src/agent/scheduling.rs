@@ -82,6 +82,8 @@ impl AgentRun {
 fn start_ready_calls(batch: &mut Batch, closer: &mut CallCloser<'_>) -> Option<Breach> {
     let under_way = |call: &&Call| matches!(call.state, CallState::Running | CallState::Interrupted);
     let mut running = batch.calls.iter().filter(under_way).count();
+    // The prices of the calls in progress.
+    let mut reserved_usd: f64 = batch.calls.iter().filter(|call| is_in_progress(call)).map(Call::price_usd).sum();
     // The order keys of earlier unfinished calls. A call that awaits a person or the client is unfinished too.
     let mut held_keys: BTreeSet<String> = BTreeSet::new();
     for call in &mut batch.calls {
@@ -89,20 +91,31 @@ fn start_ready_calls(batch: &mut Batch, closer: &mut CallCloser<'_>) -> Option<B
             && running < closer.spec.max_concurrent_calls()
             && keys_are_free(call, &held_keys)
         {
-            let breach = closer.spec.breach_before_call(closer.resource_usage);
+            let price = call.price_usd();
+            let breach = closer.spec.breach_before_call(closer.resource_usage, price);
             if breach.is_some() {
                 return breach;
             }
-            closer.resource_usage.tool_calls += 1;
-            closer.ledger.mark_started(&call.call_id);
-            call.state = CallState::Running;
-            running += 1;
+            // A call in progress may cost less than its price. So this call waits until the costs of those calls are
+            // known.
+            if closer.spec.limits.price_breach(closer.resource_usage, reserved_usd + price).is_none() {
+                reserved_usd += price;
+                closer.resource_usage.tool_calls += 1;
+                closer.ledger.mark_started(&call.call_id);
+                call.state = CallState::Running;
+                running += 1;
+            }
         }
         if call.state != CallState::Done {
             held_keys.extend(call.facts.iter().flat_map(|facts| facts.order_keys.iter().cloned()));
         }
     }
     None
+}
+
+/// Whether a call was started and has not ended.
+fn is_in_progress(call: &Call) -> bool {
+    call.started() && call.state != CallState::Done
 }
 
 fn keys_are_free(call: &Call, held_keys: &BTreeSet<String>) -> bool {

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_expr::{Expression, Reference, Template, ValueTemplate};
 
 use super::{Plan, PlanSpec, PlannedStep};
 
 /// A mistake in a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanIssue {
     /// The JSON pointer of the mistake.
     pub path: String,
@@ -19,11 +20,22 @@ pub struct PlanIssue {
 
 impl fmt::Display for PlanIssue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.message)
+        match self.path.as_str() {
+            "" => f.write_str(&self.message),
+            path => write!(f, "{path}: {}", self.message),
+        }
     }
 }
 
 impl Plan {
+    /// Reads a plan that has no issues, or returns its issues. See [`Plan::check`].
+    pub fn parse(value: Value, spec: &PlanSpec) -> Result<Self, Vec<PlanIssue>> {
+        let plan: Self = serde_json::from_value(value)
+            .map_err(|error| vec![PlanIssue { path: String::new(), message: error.to_string() }])?;
+        let issues = plan.check(spec);
+        if issues.is_empty() { Ok(plan) } else { Err(issues) }
+    }
+
     /// Returns all mistakes of the plan. Does not compare parameters with the input schemas of the tools: the
     /// schema of the plan contains these schemas, so the validation of the plan has already done that.
     pub fn check(&self, spec: &PlanSpec) -> Vec<PlanIssue> {

@@ -17,6 +17,7 @@
 
 mod check;
 mod document;
+mod interruption;
 mod progress;
 mod report;
 mod schema;
@@ -25,8 +26,9 @@ mod step;
 
 pub use check::PlanIssue;
 pub use document::{Paging, Plan, PlannedStep};
+pub use interruption::InterruptedCalls;
 pub use progress::{CallResult, NextCalls, PlanProgress, StepFailure};
 pub use report::{StepReport, StepStatus};
-pub use schema::plan_schema;
+pub use schema::{plan_schema, step_schemas};
 pub use spec::{PlanSpec, SequenceStep};
 pub(crate) use step::plan_error_reason;

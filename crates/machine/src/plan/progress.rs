@@ -7,6 +7,7 @@ use toolwright_types::{ToolEnvelope, ToolError};
 use super::report::{StepReport, StepStatus};
 use super::step::{AfterCalls, PlanScope, StepInProgress, is_invalid_input};
 use super::{Plan, PlanSpec, PlannedStep};
+use crate::Ending;
 
 /// A plan that is being executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,6 +122,19 @@ impl PlanProgress {
         Ok(())
     }
 
+    /// Ends the step in progress, because the run ended with `ending`. `results` are the results of the step's latest
+    /// calls.
+    pub fn interrupt(&mut self, spec: &PlanSpec, results: &[CallResult<'_>], ending: &Ending) {
+        let Some(step) = self.plan.steps.get(self.position).cloned() else { return };
+        let Some(current) = &mut self.current else { return };
+        let interrupted = current.interrupt(results, ending);
+        self.finish(spec, &step, StepStatus::Interrupted, None);
+        if let Some(report) = self.reports.last_mut() {
+            report.failed = interrupted.failed;
+            report.interrupted = Some(Box::new(interrupted));
+        }
+    }
+
     /// Continues with another plan after the last finished step. The results of finished steps remain.
     pub fn replace_remaining(&mut self, plan: Plan) {
         let executed = self.reports.iter().filter(|report| report.status != StepStatus::Failed);
@@ -158,7 +172,7 @@ impl PlanProgress {
             None => json!({ "status": status.as_str(), "output": null, "items": [], "errors": [] }),
         };
         let tool = spec.tool(step.step).unwrap_or_default().to_owned();
-        self.reports.push(StepReport { step: step.step, tool, status, calls, failed, error });
+        self.reports.push(StepReport { step: step.step, tool, status, calls, failed, error, interrupted: None });
         if let Some(results) = self.results.as_object_mut() {
             results.insert(step.step.to_string(), result);
         }

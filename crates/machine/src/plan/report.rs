@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use toolwright_types::ToolError;
 
-use super::PlanProgress;
+use super::{InterruptedCalls, PlanProgress};
 
 /// The maximum size of a step's result in the message to the model, in bytes.
 const MAX_RESULT_BYTES: usize = 16_000;
@@ -28,6 +28,9 @@ pub struct StepReport {
     /// The error of a failed step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
+    /// The calls of a step that was in progress when the run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Box<InterruptedCalls>>,
 }
 
 /// The outcome of a step.
@@ -40,6 +43,8 @@ pub enum StepStatus {
     Skipped,
     /// The step failed.
     Failed,
+    /// The step was in progress when the run ended.
+    Interrupted,
 }
 
 impl StepStatus {
@@ -49,6 +54,7 @@ impl StepStatus {
             StepStatus::Completed => "completed",
             StepStatus::Skipped => "skipped",
             StepStatus::Failed => "failed",
+            StepStatus::Interrupted => "interrupted",
         }
     }
 }
@@ -104,32 +110,62 @@ impl PlanProgress {
         self.results().get(step.to_string())?.get(field)
     }
 
-    /// Returns the result of a plan whose run has no model: the executed tools and the output of the last step.
+    /// Returns the result of a plan whose run has no model: the executed tools and the output of the last step. The
+    /// result of a run that ended early has the calls of its step in progress.
     pub fn result_without_model(&self) -> Value {
-        let mut finished = self.reports().iter().filter(|report| report.status == StepStatus::Completed);
-        let operations: Vec<&str> = finished.clone().map(|report| report.tool.as_str()).collect();
-        let described: Vec<String> = self.reports().iter().map(describe).collect();
-        let count = self.plan().steps.len();
-        let last = finished.next_back().and_then(|report| self.results().get(report.step.to_string()));
-        let mut result = json!({
-            "summary": format!("Executed {} of {count} steps: {}.", operations.len(), described.join("; ")),
-            "operations_executed": operations,
-            "output": last.and_then(|last| last.get("output")).cloned().unwrap_or_default(),
-        });
+        let finished = self.reports().iter().filter(|report| report.status == StepStatus::Completed);
+        let operations: Vec<&str> =
+            self.reports().iter().filter(|report| report.made_calls()).map(|report| report.tool.as_str()).collect();
+        let last = finished.clone().next_back().and_then(|report| self.results().get(report.step.to_string()));
+        let mut fields = Map::new();
+        fields.insert("summary".into(), json!(self.summary(finished.count())));
+        fields.insert("operations_executed".into(), json!(operations));
+        fields.insert("output".into(), last.and_then(|last| last.get("output")).cloned().unwrap_or_default());
+        for (report, calls) in self.reports().iter().filter_map(|report| Some((report, report.interrupted.as_ref()?))) {
+            let mut interrupted = json!(calls);
+            if let Some(interrupted) = interrupted.as_object_mut() {
+                interrupted.insert("step".into(), json!(report.step));
+                interrupted.insert("tool".into(), json!(report.tool));
+            }
+            fields.insert("step_in_progress".into(), interrupted);
+        }
         let errors = self.item_errors();
-        if let (false, Some(fields)) = (errors.is_empty(), result.as_object_mut()) {
+        if !errors.is_empty() {
             fields.insert("errors".into(), Value::Array(errors));
         }
-        result
+        Value::Object(fields)
+    }
+
+    fn summary(&self, executed: usize) -> String {
+        let described: Vec<String> = self.reports().iter().map(describe).collect();
+        let steps = format!("Executed {executed} of {} steps", self.plan().steps.len());
+        if described.is_empty() { format!("{steps}.") } else { format!("{steps}: {}.", described.join("; ")) }
+    }
+}
+
+impl StepReport {
+    /// Whether the step completed, or made calls before the run ended.
+    fn made_calls(&self) -> bool {
+        match &self.interrupted {
+            Some(calls) => calls.started() > 0,
+            None => self.status == StepStatus::Completed,
+        }
     }
 }
 
 /// Describes a step in a few words.
 fn describe(report: &StepReport) -> String {
     let StepReport { tool, calls, failed, .. } = report;
+    if let Some(interrupted) = &report.interrupted {
+        return match interrupted.describe() {
+            counts if counts.is_empty() => format!("{tool} interrupted"),
+            counts => format!("{tool} interrupted (calls: {counts})"),
+        };
+    }
     match (report.status, calls) {
         (StepStatus::Skipped, _) => format!("{tool} skipped"),
         (StepStatus::Failed, _) => format!("{tool} failed"),
+        (StepStatus::Interrupted, _) => format!("{tool} interrupted"),
         (StepStatus::Completed, 1) => format!("{tool} (1 call)"),
         (StepStatus::Completed, _) if *failed > 0 => format!("{tool} ({calls} calls, {failed} failed)"),
         (StepStatus::Completed, _) => format!("{tool} ({calls} calls)"),

@@ -1,11 +1,15 @@
 //! The JSON Schema of the plans for a sequence of tools.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::SequenceStep;
 
 /// The pattern of a string that consists of one expression.
 const EXPRESSION_PATTERN: &str = r"^\$\{.+\}$";
+/// The pattern of a string that contains an expression.
+const WITH_EXPRESSION_PATTERN: &str = r"\$\{";
 
 /// Returns the schema of the plans for a sequence. `schemas` contains the input schema of each step's tool, in the same
 /// order.
@@ -42,6 +46,43 @@ pub fn plan_schema(sequence: &[SequenceStep], schemas: &[Value]) -> Value {
         fields.insert("$defs".into(), Value::Object(definitions));
     }
     schema
+}
+
+/// Returns the schema of each step in the schema of a plan, without the alternatives for expressions. A violation of
+/// such a schema names the exact field, but it may concern a value that is an expression.
+pub fn step_schemas(plan_schema: &Value) -> BTreeMap<u32, Value> {
+    let definitions = plan_schema.get("$defs").map(without_expressions);
+    let steps = plan_schema.pointer("/properties/steps/items/anyOf").and_then(Value::as_array).into_iter().flatten();
+    let schemas = steps.filter_map(|step| {
+        let number = step.pointer("/properties/step/const")?.as_u64()?;
+        let mut schema = without_expressions(step);
+        if let (Some(fields), Some(definitions)) = (schema.as_object_mut(), &definitions) {
+            fields.insert("$defs".into(), definitions.clone());
+        }
+        Some((u32::try_from(number).ok()?, schema))
+    });
+    schemas.collect()
+}
+
+/// Replaces each choice that [`or_expression`] created by the schema of the value.
+fn without_expressions(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            if let Some([value, alternative]) = fields.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
+                if fields.len() == 1 && *alternative == expression() {
+                    return without_expressions(value);
+                }
+            }
+            Value::Object(fields.iter().map(|(name, value)| (name.clone(), without_expressions(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_expressions).collect()),
+        other => other.clone(),
+    }
+}
+
+/// The schema of a string that contains an expression.
+fn expression() -> Value {
+    json!({ "type": "string", "pattern": WITH_EXPRESSION_PATTERN })
 }
 
 fn step_schema(step: &SequenceStep, parameters: Value) -> Value {
@@ -132,7 +173,7 @@ fn adapt(schema: &Value, prefix: &str) -> Value {
 fn or_expression(schema: Value) -> Value {
     match schema.as_object() {
         Some(fields) if fields.is_empty() => schema,
-        _ => json!({ "anyOf": [schema, { "type": "string", "pattern": r"\$\{" }] }),
+        _ => json!({ "anyOf": [schema, expression()] }),
     }
 }
 
@@ -154,5 +195,9 @@ mod tests {
         assert_eq!(parameters["properties"]["stage"]["anyOf"][0], json!({ "$ref": "#/$defs/step2_Stage" }));
         assert_eq!(parameters["properties"]["ids"]["anyOf"][0]["items"]["anyOf"][0], json!({ "type": "integer" }));
         assert_eq!(parameters["required"], json!(["stage"]));
+        let steps = step_schemas(&schema);
+        assert_eq!(steps[&2]["properties"]["parameters"]["properties"]["ids"]["items"], json!({ "type": "integer" }));
+        assert_eq!(steps[&2]["$defs"]["step2_Stage"], json!({ "enum": ["new", "won"] }));
+        assert_eq!(steps[&1]["properties"]["step"], json!({ "const": 1 }));
     }
 }

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use toolwright_expr::{EvalError, Evaluation, Scope, Template, ValueTemplate};
 use toolwright_types::{ErrorCode, ToolError};
 
+use super::interruption::{CallProgress, InterruptedCalls};
 use super::{CallResult, PlanSpec, PlannedStep};
+use crate::Ending;
 
 /// The maximum number of calls that are prepared together. A longer list is processed in several batches, so that
 /// journal entries stay small.
@@ -178,6 +180,41 @@ impl StepInProgress {
             }
             (_, false) => AfterCalls::Completed,
         }
+    }
+
+    /// Applies the results of the calls that `next_inputs` requested, after the run ended with `ending`. Some of these
+    /// calls may not have been sent, and the outcome of others may be unknown.
+    pub(super) fn interrupt(&mut self, results: &[CallResult<'_>], ending: &Ending) -> InterruptedCalls {
+        let list = match &self.work {
+            Work::Items(items) => items.as_slice(),
+            Work::Single | Work::Pages { .. } => &[],
+        };
+        let failed = self.errors.len();
+        let succeeded = self.calls.saturating_sub(failed);
+        let mut interrupted = InterruptedCalls { succeeded, failed, ..InterruptedCalls::default() };
+        let first = self.calls;
+        for (index, CallResult { envelope, .. }) in (first..).zip(results) {
+            let (progress, item) = (CallProgress::of(envelope, ending), list.get(index));
+            interrupted.add(progress, index, item);
+            match progress {
+                CallProgress::NotStarted => {}
+                CallProgress::Succeeded => {
+                    self.output.clone_from(&envelope.output);
+                    self.items.push(envelope.output.clone());
+                }
+                CallProgress::Failed => {
+                    self.errors.push(json!({ "index": index, "item": item, "error": envelope.error }))
+                }
+                CallProgress::Unknown => self
+                    .errors
+                    .push(json!({ "index": index, "item": item, "outcome": "unknown", "error": envelope.error })),
+            }
+        }
+        for (index, item) in list.iter().enumerate().skip(first + results.len()) {
+            interrupted.add(CallProgress::NotStarted, index, Some(item));
+        }
+        self.calls = interrupted.started();
+        interrupted
     }
 
     /// Collects the items of a page, and returns whether there is another page.

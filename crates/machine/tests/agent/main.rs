@@ -19,6 +19,8 @@ mod journal;
 mod limits;
 mod model_errors;
 mod pins;
+mod plan_approvals;
+mod plan_interruptions;
 mod plans;
 mod policies;
 mod predefined_calls;

@@ -11,7 +11,7 @@ use toolwright_types::{ErrorCode, Message, ModelReply, ResponseFormat, ToolError
 use crate::harness::{Harness, call, calls, facts, prepare, spec, text};
 
 /// Returns the spec of a run whose plan has the sequence `search`, `save`. `change` adjusts the plan spec.
-fn planned(change: impl FnOnce(&mut PlanSpec)) -> RunSpec {
+pub(crate) fn planned(change: impl FnOnce(&mut PlanSpec)) -> RunSpec {
     let step = |step, tool: &str| SequenceStep { step, tool: tool.into(), purpose: String::new() };
     let mut plan = PlanSpec {
         sequence: vec![step(1, "search"), step(2, "save")],
@@ -30,11 +30,11 @@ fn start() -> Harness {
     Harness::new(planned(|_| {}))
 }
 
-fn plan(steps: Value) -> ModelReply {
+pub(crate) fn plan(steps: Value) -> ModelReply {
     text(&json!({ "reasoning": "because", "steps": steps }).to_string())
 }
 
-fn find_and_save() -> Value {
+pub(crate) fn find_and_save() -> Value {
     json!([
         { "step": 1, "parameters": { "q": "acme" } },
         { "step": 2, "forEach": "${steps.1.output.deals}", "parameters": { "id": "${item.id}", "stage": "${input.stage}" } },
@@ -43,7 +43,7 @@ fn find_and_save() -> Value {
 
 impl Harness {
     /// Prepares the open calls, checks their inputs, and ends them with these results.
-    fn run_calls(&mut self, expected: &[Value], results: Vec<Result<Value, ToolError>>) {
+    pub(crate) fn run_calls(&mut self, expected: &[Value], results: Vec<Result<Value, ToolError>>) {
         self.prepare();
         let running = self.running();
         let inputs: Vec<Value> = running.iter().map(|call| call.input.clone()).collect();
@@ -53,7 +53,7 @@ impl Harness {
         }
     }
 
-    fn asks_model(&self) -> bool {
+    pub(crate) fn asks_model(&self) -> bool {
         matches!(&self.run.pending()[..], [Effect::CallModel { .. }])
     }
 
@@ -205,6 +205,17 @@ fn model_may_correct_an_invalid_plan_twice_before_the_run_fails() {
     harness.reply(text("not JSON"));
     assert_eq!(harness.ending().reason.as_deref(), Some("INVALID_LLM_OUTPUT"));
     assert!(harness.outputs().tool_order.is_empty());
+}
+
+#[test]
+fn plan_in_a_code_fence_or_after_the_reasoning_of_the_model_is_accepted() {
+    let plan = r#"{ "steps": [{ "step": 1, "parameters": { "q": "acme" } }] }"#;
+    for reply in [format!("```json\n{plan}\n```"), format!("<think>I need step 1.</think>\n{plan}")] {
+        let mut harness = start();
+        harness.reply(text(&reply));
+        harness.run_calls(&[json!({ "q": "acme" })], vec![Ok(json!({}))]);
+        assert!(harness.asks_model());
+    }
 }
 
 #[test]

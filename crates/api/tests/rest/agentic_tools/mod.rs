@@ -2,11 +2,13 @@
 
 mod agentic_mode;
 mod approvals;
+mod costs;
 mod definitions;
 mod deterministic_mode;
 mod executions;
 mod limits;
 mod model_providers;
+mod plans;
 mod prompts;
 mod untrusted_data;
 
