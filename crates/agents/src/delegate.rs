@@ -187,10 +187,31 @@ fn unread(error: &toolwright_catalog::Unavailable) -> ToolFailure {
 }
 
 fn refused(error: StartError) -> ToolFailure {
-    let reason = if matches!(error, StartError::NoTools(_)) { "NO_AVAILABLE_TOOLS" } else { "delegate" };
+    let reason = match error {
+        StartError::NoTools(_) => "NO_AVAILABLE_TOOLS",
+        StartError::Model(_) => "LLM_PROVIDER_ERROR",
+        _ => "delegate",
+    };
     denied(reason, error.to_string())
 }
 
 fn denied(reason: &str, message: String) -> ToolFailure {
     ToolFailure::fatal(ErrorCode::PolicyDenied, message).reason(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_to_an_agentic_tool_whose_model_cannot_be_used_fails_with_the_reason_of_model_providers() {
+        for (error, reason) in [
+            (StartError::Model("provider `nope` does not exist".into()), "LLM_PROVIDER_ERROR"),
+            (StartError::NoTools("none".into()), "NO_AVAILABLE_TOOLS"),
+            (StartError::TooManyRuns(1), "delegate"),
+        ] {
+            let details = refused(error).error.details.unwrap();
+            assert_eq!(details["reason"], reason);
+        }
+    }
 }

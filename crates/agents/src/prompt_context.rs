@@ -89,7 +89,8 @@ impl Agents {
             let text = fenced(path, text);
             match heading {
                 Some(heading) => appended.push_str(&format!("\n\n# {heading}\n{text}")),
-                None => insert(&mut context, path, text),
+                // The name is the whole path, so `reference_data` and `reference_data.users` are two variables.
+                None => drop(context.insert(path.clone(), Value::String(text))),
             }
         }
         if !blocks.is_empty() {
@@ -165,21 +166,6 @@ impl Agents {
 fn provider_of(config: &ContextConfig, data_type: &str) -> Option<RefName> {
     let selected = config.reference_data.iter().find(|selected| selected.data_types.iter().any(|of| of == data_type));
     selected?.integration_id.parse().ok()
-}
-
-/// Inserts a text at a dotted path of the variables.
-fn insert(variables: &mut Map<String, Value>, path: &str, text: String) {
-    match path.split_once('.') {
-        None => drop(variables.insert(path.to_owned(), Value::String(text))),
-        Some((name, rest)) => {
-            let entry = variables.entry(name.to_owned()).or_insert_with(|| Value::Object(Map::new()));
-            // `{{reference_data}}` and `{{reference_data.users}}` cannot both be variables. `{{reference_data}}` takes
-            // precedence.
-            if let Value::Object(fields) = entry {
-                insert(fields, rest, text);
-            }
-        }
-    }
 }
 
 fn tool_list(tools: &Toolset) -> String {
@@ -270,15 +256,5 @@ mod tests {
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("context `long` was cut from"), "{warnings:?}");
         assert_eq!(cut_to_fit(&mut [block("short", 10)], 500), Vec::<String>::new());
-    }
-
-    #[test]
-    fn dotted_paths_become_nested_prompt_variables() {
-        let mut variables = Map::new();
-        insert(&mut variables, "reference_data.users", "u".into());
-        insert(&mut variables, "reference_data.stages", "s".into());
-        insert(&mut variables, "user_task", "t".into());
-        let expected = serde_json::json!({ "reference_data": { "users": "u", "stages": "s" }, "user_task": "t" });
-        assert_eq!(Value::Object(variables), expected);
     }
 }

@@ -81,7 +81,12 @@ impl CompiledAgent {
 
     /// Returns the limits of a run. A limit that the definition does not set is taken from `defaults`. No limit exceeds
     /// `platform`.
-    pub fn limits(&self, defaults: Limits, platform: Limits) -> Limits {
+    pub fn limits(&self, defaults: Limits, mut platform: Limits) -> Limits {
+        // The limit of an agentic tool follows its number of steps. The default limit for agents does not apply to it,
+        // but a limit that the operator has set does.
+        if self.context.is_some() && platform.max_tool_calls == Limits::platform().max_tool_calls {
+            platform.max_tool_calls = u32::MAX;
+        }
         let AgentDefinition { execution_config: execution, policy, .. } = &self.document.body;
         Limits {
             max_iterations: execution.max_iterations.unwrap_or(defaults.max_iterations),

@@ -14,8 +14,10 @@ use crate::Unavailable;
 use crate::agent::CompiledAgent;
 use crate::catalog::Catalog;
 
-/// The maximum number of tool calls that the model of an agentic tool may request in one run.
-const MAX_TOOL_CALLS: u32 = 50;
+/// The number of tool calls that the model of an agentic tool may request for each of its steps.
+const TOOL_CALLS_PER_STEP: u32 = 8;
+/// The number of tool calls that the model of an agentic tool with few steps may request in one run.
+const MIN_TOOL_CALLS: u32 = 50;
 
 impl Catalog {
     /// Returns the agent inside an agentic tool; `None` if the tool has no embedded model.
@@ -70,7 +72,7 @@ pub(crate) fn embedded_agent(tool: &ToolDefinition, config: &AgenticConfig) -> A
     agent.execution_config.timeout_seconds = Some(u64::from(limits.seconds()));
     agent.execution_config.durable = config.durable;
     agent.policy.max_cost_usd = Some(limits.cost_usd());
-    agent.policy.max_tool_calls = Some(MAX_TOOL_CALLS);
+    agent.policy.max_tool_calls = Some(limits.steps().saturating_mul(TOOL_CALLS_PER_STEP).max(MIN_TOOL_CALLS));
     agent.policy.side_effects = Some(tool.effects());
     agent.memory_config.persist_conversation = Some(false);
     agent

@@ -41,7 +41,7 @@ pub struct RenderedPrompt {
     pub text: String,
     /// Variables that the context does not contain. They are empty in the text.
     pub missing: Vec<String>,
-    /// The top-level names that the prompt uses.
+    /// The names of the variables of the context that the prompt uses.
     pub used: BTreeSet<String>,
 }
 
@@ -86,8 +86,11 @@ impl RenderedPrompt {
     fn fill(&mut self, path: &str, context: &Map<String, Value>) {
         let mut segments = path.split('.');
         let first = segments.next().unwrap_or_default();
-        self.used.insert(first.to_owned());
-        match segments.fold(context.get(first), |value, name| value.and_then(|value| value.get(name))) {
+        // A variable whose name is the whole path takes precedence. So the context can have both `a` and `a.b`.
+        let whole = context.get(path);
+        self.used.insert(if whole.is_some() { path } else { first }.to_owned());
+        let nested = || segments.fold(context.get(first), |value, name| value.and_then(|value| value.get(name)));
+        match whole.or_else(nested) {
             Some(Value::String(text)) => self.text.push_str(text),
             Some(value) => self.text.push_str(&value.to_string()),
             None if self.missing.iter().any(|known| known == path) => {}
@@ -138,6 +141,15 @@ mod tests {
     fn render(parts: &[&str], context: Value) -> RenderedPrompt {
         let Value::Object(context) = context else { panic!("not an object") };
         Prompt::compile(parts.iter().copied()).map_err(|(_, error)| error).unwrap().render(&context).unwrap()
+    }
+
+    #[test]
+    fn prompt_may_use_a_variable_and_another_variable_whose_path_starts_with_it() {
+        let context = json!({ "data": "all", "data.users": "ann", "nested": { "a": 1 } });
+        let rendered = render(&["{{data}} {{data.users}} {{nested.a}} {{data.other}}"], context);
+        assert_eq!(rendered.text, "all ann 1 ");
+        assert_eq!(rendered.missing, ["data.other"]);
+        assert!(rendered.used.contains("data.users") && rendered.used.contains("data"), "{:?}", rendered.used);
     }
 
     #[test]

@@ -34,10 +34,10 @@ impl PredefinedRun {
         let mut spec = RunSpec::new(self.run, request, Policy::allowing(session.realm.name.as_str(), tools));
         let calls = u32::try_from(self.plan.len()).unwrap_or(u32::MAX);
         // Each call needs one iteration, and the end of the run needs one more. A child run that a call starts has its
-        // own limits. So this run has no cost limit and a high limit of calls.
+        // own limits. So this run has no cost limit and no limit of calls.
         spec.limits = Limits {
             max_iterations: calls.saturating_add(1),
-            max_tool_calls: Limits::platform().max_tool_calls.saturating_add(calls),
+            max_tool_calls: u32::MAX,
             max_cost_usd: None,
             ..Limits::platform()
         };

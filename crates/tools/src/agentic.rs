@@ -16,6 +16,7 @@ pub(crate) fn check(definition: &ToolDefinition, issues: &mut Issues, warnings: 
     match (definition.tool_type, &definition.agentic) {
         (ToolType::Agentic, Some(config)) => {
             check_config(config, issues);
+            warnings.extend(reply_limit_warning(config));
             let written = definition.long_description.as_deref().unwrap_or_default();
             if written.chars().count() > MAX_DESCRIPTION_CHARS {
                 warnings.push(format!("callers see only {MAX_DESCRIPTION_CHARS} characters of `longDescription`"));
@@ -53,6 +54,17 @@ fn check_config(config: &AgenticConfig, issues: &mut Issues) {
     }
 }
 
+/// Returns a warning if `maxTokensPerCall` has no effect, because the limit of the model is lower.
+fn reply_limit_warning(config: &AgenticConfig) -> Option<String> {
+    let (limit, model) = (config.safety_limits.max_tokens_per_call?, config.embedded_llm_config.max_tokens());
+    (limit > model).then(|| {
+        format!(
+            "`safetyLimits.maxTokensPerCall` is {limit}, but `embeddedLLMConfig.maxTokens` limits replies to {model} \
+             tokens; raise `maxTokens` too"
+        )
+    })
+}
+
 fn check_model(config: &AgenticConfig, issues: &mut Issues) {
     let llm = &config.embedded_llm_config;
     let fractions = [("temperature", llm.temperature), ("topP", llm.top_p)];
@@ -65,6 +77,11 @@ fn check_model(config: &AgenticConfig, issues: &mut Issues) {
     for (field, value) in penalties {
         if let Some(value) = value.filter(|value| !(-2.0..=2.0).contains(value)) {
             issues.add(format!("/agentic/embeddedLLMConfig/{field}"), format!("must be between -2 and 2, got {value}"));
+        }
+    }
+    for (field, name) in [("provider", &llm.provider), ("model", &llm.model)] {
+        if name.as_deref().is_some_and(|name| name.trim().is_empty()) {
+            issues.add(format!("/agentic/embeddedLLMConfig/{field}"), "must not be empty; omit it for the default");
         }
     }
     if let Some(tokens) = llm.max_tokens.filter(|tokens| !(1000..=8000).contains(tokens)) {
