@@ -24,7 +24,7 @@ impl PlanSchemas {
     pub(crate) async fn get(&self, sequence: &[(SequenceStep, Arc<CompiledTool>)]) -> Result<Arc<Schema>, String> {
         let steps: Vec<SequenceStep> = sequence.iter().map(|(step, _)| step.clone()).collect();
         let inputs: Vec<Value> = sequence.iter().map(|(_, tool)| tool.input.source().clone()).collect();
-        let key = hex_digest(&json!([steps, inputs]));
+        let key = key(&steps, &inputs);
         if let Some(found) = self.0.get(&key) {
             return Ok(found);
         }
@@ -32,5 +32,25 @@ impl PlanSchemas {
         let schema = Arc::new(schema.map_err(|error| error.to_string())?);
         self.0.insert(key, Arc::clone(&schema));
         Ok(schema)
+    }
+}
+
+/// The schema of a plan contains the purposes of the steps, so they are a part of the key.
+fn key(steps: &[SequenceStep], inputs: &[Value]) -> String {
+    hex_digest(&json!([steps, inputs]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_with_other_purposes_or_input_schemas_have_other_keys() {
+        let step = |purpose: &str| [SequenceStep { step: 1, tool: "save".into(), purpose: purpose.into() }];
+        let (save, archive) = (step("Save the deal"), step("Archive the deal"));
+        let (any, object) = ([json!({})], [json!({ "type": "object" })]);
+        assert_eq!(key(&save, &any), key(&save, &any));
+        assert_ne!(key(&save, &any), key(&archive, &any));
+        assert_ne!(key(&save, &any), key(&save, &object));
     }
 }

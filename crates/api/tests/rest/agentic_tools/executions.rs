@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PATH, agentic, deterministic, plan_then};
-use crate::harness::{Server, merge};
+use crate::harness::Server;
 
 crate::on_both_databases!(executions_are_listed_newest_first_and_filtered_by_status);
 crate::on_sqlite!(
