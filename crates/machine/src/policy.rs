@@ -22,7 +22,7 @@ pub struct Policy {
     /// Whether every write needs approval.
     #[serde(default, skip_serializing_if = "is_default")]
     pub requires_approval: bool,
-    /// Whether the request that started the run confirmed its calls. Then a tool's `requiresConfirmation` requires no
+    /// Whether the request that started the run confirmed its calls. If so, a tool's `requiresConfirmation` requires no
     /// further approval.
     #[serde(default, skip_serializing_if = "is_default")]
     pub confirmed: bool,

@@ -172,8 +172,8 @@ impl RunJournal {
     }
 
     /// Publishes the entries that watchers have not seen yet. With [`FlushPolicy::Batched`], nothing is published
-    /// before the commit. The end of a run is published after its commit in any case, because a watcher may read the
-    /// stored run as soon as the watcher sees the end.
+    /// before the commit. With every policy, the caller publishes the end of a run only after its commit, because a watcher
+    /// that sees the end may read the stored run at once.
     pub(crate) fn publish(&mut self) {
         if self.policy == FlushPolicy::Batched && self.has_buffered() {
             return;

@@ -156,7 +156,7 @@ pub enum EffectId {
     Model(u32),
     /// The preparation of an iteration's calls.
     Prepare(u32),
-    /// The second preparation of a call.
+    /// The preparation of a call after its approval.
     PrepareAgain(CallId),
     /// The execution of a call.
     Call(CallId),
