@@ -108,13 +108,13 @@ fn edited_call_is_shown_with_its_original_and_its_edited_input() {
 #[test]
 fn calls_that_a_limit_refused_are_shown_and_are_not_counted_as_tool_calls() {
     let server = start_with_tools();
-    let calls = [json!([call("look", "a"), call("look", "b"), call("pay", "c")])];
+    let calls = [json!([call("look", 7), call("look", "a"), call("look", "b"), call("pay", "c")])];
     define_agent(&server, "clerk", &calls, json!({ "policy": { "maxToolCalls": 2 } }));
     let ended = server.run(&["agents", "run", "clerk", "go"]).expect_exit(1).out;
-    assert_contains(&ended, &["the limit of 2 tool calls is reached", "· 2 tool calls · 1 not called ·"]);
+    assert_contains(&ended, &["the limit of 2 tool calls is reached", "· 2 tool calls · 2 not called ·"]);
     let run = server.run(&["runs", "list", "--json"]).expect_exit(0).json();
     let shown = details(&server, run["items"][0]["id"].as_str().unwrap());
-    assert_eq!(shown.matches(" call  ").count(), 3, "each call once: {shown}");
+    assert_eq!(shown.matches(" call  ").count(), 4, "each call once: {shown}");
     let refused = call_block(&shown, "pay").join("\n");
     assert_contains(&refused, &["not called", "\"id\": \"c\"", "MAX_TOOL_CALLS_EXCEEDED"]);
 }

@@ -1,8 +1,9 @@
 //! The summary of a run in text form, and its exit code.
 
 use toolwright_api::wire::{AgentResponseView, RunOriginView};
-use toolwright_machine::view::{InvocationStatus, ToolInvocation};
-use toolwright_types::RunStatus;
+use toolwright_machine::AgentOutputs;
+use toolwright_machine::view::{InvocationStatus, ToolCallEntry, ToolInvocation};
+use toolwright_types::{ErrorCode, RunStatus};
 
 use super::timeline::format_duration;
 use crate::cli::exit::Exit;
@@ -52,10 +53,16 @@ pub(crate) fn ended_calls(state: &AgentResponseView) -> impl Iterator<Item = &To
     state.response.tool_calls.iter().map(|entry| &entry.invocation).filter(|call| call.status.is_some())
 }
 
-/// Returns whether a tool was called. A call that a limit, a policy or a person refused does not count towards the limit
-/// of tool calls.
-fn was_called(call: &ToolInvocation) -> bool {
-    !matches!(call.status, Some(InvocationStatus::Skipped | InvocationStatus::PermissionDenied))
+/// Returns whether a tool was called. A call that the schema, a limit, a policy or a person refused does not count
+/// towards the limit of tool calls.
+fn was_called(entry: &ToolCallEntry, outputs: &AgentOutputs) -> bool {
+    let envelope = outputs.tools_by_id.get(&entry.call.call_id);
+    let invalid_input = envelope.is_some_and(|envelope| {
+        let error = envelope.error.as_ref();
+        error.is_some_and(|error| error.code == ErrorCode::ValidationError) && envelope.metadata.attempt == 0
+    });
+    let skipped = [Some(InvocationStatus::Skipped), Some(InvocationStatus::PermissionDenied)];
+    !invalid_input && !skipped.contains(&entry.invocation.status)
 }
 
 fn reason_text(state: &AgentResponseView) -> Option<String> {
@@ -71,7 +78,8 @@ fn reason_text(state: &AgentResponseView) -> Option<String> {
 /// Formats calls, tokens, cost and duration of a run.
 pub(crate) fn usage_summary(state: &AgentResponseView, origin: Option<&RunOriginView>) -> String {
     let mut parts = vec![pluralize(u64::from(state.response.iterations_used), "model call")];
-    let (calls, refused): (Vec<_>, Vec<_>) = ended_calls(state).partition(|call| was_called(call));
+    let ended = state.response.tool_calls.iter().filter(|entry| entry.invocation.status.is_some());
+    let (calls, refused): (Vec<_>, Vec<_>) = ended.partition(|entry| was_called(entry, &state.outputs));
     if !calls.is_empty() {
         parts.push(pluralize(calls.len() as u64, "tool call"));
     }
