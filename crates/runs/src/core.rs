@@ -381,10 +381,11 @@ impl RunCore {
         Arc::clone(&self.host).notify_parent(&self.start, &self.home, command);
     }
 
-    /// Notifies the parent run that this run waits again after a decision, so that watchers of the parent run are
-    /// informed. The first suspension needs no command, because the call that started this run reports it.
+    /// Notifies the parent run that this run waits again, after a decision or because it continued in the meantime, so
+    /// that watchers of the parent run are informed. The first suspension needs no command, because the call that started
+    /// this run reports it.
     pub(crate) fn notify_parent_of_suspension(&self) {
-        if !self.machine.decisions().is_empty() {
+        if self.machine.resumed() || !self.machine.decisions().is_empty() {
             self.notify_parent_of_wait();
         }
     }

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use crate::harness::{Server, calls_then, merge};
 
 crate::on_both_databases!(approval_of_a_delegate_is_shown_by_its_callers_and_the_decision_resumes_them);
-crate::on_sqlite!(each_wait_of_a_delegate_is_an_event_in_the_stream_of_its_caller);
+crate::on_sqlite!(
+    each_wait_of_a_delegate_is_an_event_in_the_stream_of_its_caller,
+    each_wait_of_a_delegate_for_a_client_is_an_event_in_the_stream_of_its_caller,
+);
 
 fn pay(amount: u32) -> Value {
     json!({ "name": "pay", "arguments": { "amount": amount } })
@@ -88,4 +91,27 @@ async fn each_wait_of_a_delegate_is_an_event_in_the_stream_of_its_caller(server:
     // A watcher that connects later reads the same events.
     let events = server.events(run.as_str().unwrap(), None).await;
     assert_eq!(events.iter().filter(|event| event.kind == "CHILD_WAITING").count(), 2, "{events:?}");
+}
+
+async fn each_wait_of_a_delegate_for_a_client_is_an_event_in_the_stream_of_its_caller(server: Server) {
+    server.define_echo("open", json!({ "isToolFullyExecutedOnServer": false })).await;
+    let open = |name: &str| json!([{ "name": "open", "arguments": { "file": name } }]);
+    let rules = json!([
+        { "when": { "turn": 0 }, "reply": { "toolCalls": open("a") } },
+        { "when": { "turn": 1 }, "reply": { "toolCalls": open("b") } },
+        { "reply": { "text": "Opened both." } }
+    ]);
+    server.define_agent("reader", rules, json!({ "toolRefs": ["open"] })).await;
+    define_caller(&server, "boss", "reader", json!({})).await;
+    let mut stream = server.start_stream("boss", "go").await;
+    for file in ["a", "b"] {
+        let child = stream.wait_for("CHILD_WAITING").await.data["childRun"].clone();
+        assert_eq!(child["status"], "AWAITING_CLIENT", "{child}");
+        let path = format!("runs/{}", child["runId"].as_str().unwrap());
+        let action = server.get(&path).await.expect(200)["clientActions"][0].clone();
+        assert_eq!(action["preparedPayload"], json!({ "file": file }), "{action}");
+        let results = json!({ "results": [{ "callId": action["callId"], "output": "text" }] });
+        server.post(&format!("{path}/tool-results"), results).await.expect(200);
+    }
+    assert_eq!(stream.wait_for("DONE").await.data["content"], "Told: Opened both.");
 }

@@ -39,6 +39,9 @@ pub struct AgentRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) plan: Option<Box<PlanState>>,
     pub(super) decisions: Vec<ApprovalRecord>,
+    /// Whether the run continued after it was suspended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) resumed: bool,
     /// Open effects that were issued to the driver.
     pub(super) issued: Vec<EffectId>,
 }
@@ -76,6 +79,7 @@ impl AgentRun {
             model_calls: Vec::new(),
             plan: None,
             decisions: Vec::new(),
+            resumed: false,
             issued: Vec::new(),
         };
         match run.spec.plan.clone() {
@@ -154,7 +158,7 @@ impl AgentRun {
             // The run had no driver until now, so the elapsed time does not count as active time.
             self.now = event.at.max(self.now);
         }
-        let idle_since = self.now;
+        let (idle_since, was_suspended) = (self.now, self.suspended());
         self.advance_clock(event.at);
         match event.kind {
             EventKind::ModelReplied { reply, schema_error, answer_unchecked, .. } => {
@@ -190,6 +194,7 @@ impl AgentRun {
             EventKind::Failed { reason, message } => self.fail(&reason, message),
         }
         self.advance();
+        self.resumed |= was_suspended && !self.suspended();
         let open = self.open_effects();
         self.issued.retain(|id| open.contains(id));
         Ok(ApplyOutcome::Accepted)
@@ -304,6 +309,11 @@ impl AgentRun {
     /// The approval decisions so far, with their triggers.
     pub fn decisions(&self) -> &[ApprovalRecord] {
         &self.decisions
+    }
+
+    /// Whether the run continued after it was suspended. If it is suspended now, this is not the first time.
+    pub fn resumed(&self) -> bool {
+        self.resumed
     }
 
     /// The requested format of the answer.
