@@ -155,8 +155,9 @@ async fn invalid_agentic_tool_is_rejected_with_the_paths_of_its_own_fields(serve
         assert_eq!(problem["errors"][0]["path"], path, "{problem}");
     }
     server.post(PATH, json!([])).await.problem(400, "invalid-request");
-    for path in ["agentic-tools/invoke", "agentic-tools/test-prompt", "composite-tools/invoke"] {
-        let problem = server.post(path, json!({ "params": {} })).await.problem(400, "invalid-request");
+    for route in ["agentic-tools/invoke", "agentic-tools/test-prompt", "composite-tools/invoke"] {
+        let body = json!({ "params": {} });
+        let problem = server.post(&format!("/api/v1/{route}"), body).await.problem(400, "invalid-request");
         assert_eq!(problem["errors"], json!([{ "path": "/tool", "message": "is required" }]), "{problem}");
     }
     let warned = server.define_agentic_tool(deterministic("later", &["not/yet"], json!([])), json!({})).await;
