@@ -147,7 +147,8 @@ pub(crate) async fn accept(
     PathName(name): PathName,
     JsonBody(body): JsonBody<AcceptBody>,
 ) -> Result<Json<McpAcceptedView>, Problem> {
-    let accepted = imports.accept(&session, &name, body.tools.as_deref()).await?;
+    // Boxed, because the future is large.
+    let accepted = Box::pin(imports.accept(&session, &name, body.tools.as_deref())).await?;
     Ok(Json(McpAcceptedView { accepted: tool_views(accepted.0) }))
 }
 

@@ -46,8 +46,8 @@ impl Client {
         let connect = async {
             match provider.config.mcp_transport() {
                 McpTransport::Stdio => Box::pin(self.spawn(provider, attempt)).await,
-                McpTransport::StreamableHttp => Box::pin(self.connect_http(provider, attempt)).await,
-                McpTransport::Sse => Box::pin(self.connect_sse(provider, attempt)).await,
+                McpTransport::StreamableHttp => self.connect_http(provider, attempt).await,
+                McpTransport::Sse => self.connect_sse(provider, attempt).await,
             }
         };
         slot.get(connect).await
