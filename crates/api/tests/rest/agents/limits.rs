@@ -35,7 +35,7 @@ async fn run_over_a_limit_ends_and_returns_its_partial_answer(server: Server) {
         ("calls", json!({ "policy": { "maxToolCalls": 2 } }), "BUDGET_EXCEEDED", "MAX_TOOL_CALLS_EXCEEDED", 3, 2),
         ("no_calls", json!({ "policy": { "maxToolCalls": 0 } }), "BUDGET_EXCEEDED", "MAX_TOOL_CALLS_EXCEEDED", 1, 0),
         ("tokens", json!({ "policy": { "maxTokens": 250 } }), "BUDGET_EXCEEDED", "MAX_TOKENS_EXCEEDED", 3, 2),
-        ("tool_prices", json!({ "policy": { "maxCostUsd": 0.025 } }), "BUDGET_EXCEEDED", "MAX_COST_EXCEEDED", 3, 3),
+        ("tool_prices", json!({ "policy": { "maxCostUsd": 0.025 } }), "BUDGET_EXCEEDED", "MAX_COST_EXCEEDED", 3, 2),
     ] {
         server.define_agent(name, endless_calls(), merge(json!({ "toolRefs": ["look"] }), limits)).await;
         let response = server.run(name, "go").await;

@@ -217,24 +217,23 @@ async fn edited_input_is_validated_again(server: Server) {
     let guardrail = json!({ "type": "content_filter", "parameters": { "words": ["bribe"] } });
     let agent = json!({ "toolRefs": ["pay"], "guardrails": [guardrail] });
     server.define_agent("a", calls_then(json!([pay_call(5)]), "Done."), agent).await;
-    for (input, code) in [
-        (json!({ "amount": "five" }), "VALIDATION_ERROR"),
-        (json!(null), "VALIDATION_ERROR"),
-        (json!("text"), "VALIDATION_ERROR"),
-        (json!({ "amount": 1, "for": "a bribe" }), "POLICY_DENIED"),
+    let waiting = server.run("a", "go").await;
+    // An input that does not match the schema is refused, and the approval stays pending.
+    for (input, path) in [
+        (json!({ "amount": "five" }), "/input/amount"),
+        (json!("text"), "/input"),
+        // The input null is treated like a missing input.
+        (json!(null), "/input"),
     ] {
-        let waiting = server.run("a", "go").await;
-        let answer = server.decide(&waiting, 0, json!({ "decision": "edit", "input": input })).await;
-        if input.is_null() {
-            // The input null is treated like a missing input.
-            answer.problem(400, "invalid-request");
-            continue;
-        }
-        let response = answer.expect(200);
-        let envelope = &envelopes(&response)[0];
-        assert_eq!((&envelope["error"]["code"], &envelope["input"]), (&json!(code), &input), "{response}");
-        assert_eq!(envelope["metadata"]["edited_from"], waiting["approvals"][0]["callId"]);
+        let edit = json!({ "decision": "edit", "input": input });
+        let problem = server.decide(&waiting, 0, edit).await.problem(400, "invalid-request");
+        assert_eq!(problem["errors"][0]["path"], path, "{problem}");
     }
+    let input = json!({ "amount": 1, "for": "a bribe" });
+    let response = server.decide(&waiting, 0, json!({ "decision": "edit", "input": input })).await.expect(200);
+    let envelope = &envelopes(&response)[0];
+    assert_eq!((&envelope["error"]["code"], &envelope["input"]), (&json!("POLICY_DENIED"), &input), "{response}");
+    assert_eq!(envelope["metadata"]["edited_from"], waiting["approvals"][0]["callId"]);
 }
 
 async fn other_calls_continue_while_one_waits_for_approval(server: Server) {
