@@ -1564,7 +1564,7 @@ class CostEstimateView(TypedDict):
     """The version of the agent."""
 
     worstCaseUsd: NotRequired[float | None]
-    """The highest cost of one run in US dollars; null if it is not known. `unknown` says why."""
+    """The highest possible cost of one run in US dollars; null if it is not known. `unknown` says why."""
 
 
 CostHint = Literal["free", "low", "high"]
@@ -1801,6 +1801,9 @@ class DiscoveryView(TypedDict):
 
     imported: list[McpToolView]
     """The new tools."""
+
+    providerCreated: NotRequired[bool]
+    """Whether the import creates the provider."""
 
     providerRef: str
     """The provider of the tools."""
@@ -2161,7 +2164,9 @@ class ExecutionSummaryView(TypedDict):
     """The status."""
 
     task: NotRequired[str | None]
-    """The first 500 characters of the message with the task."""
+    """The first 500 characters of the task. If the input has no task: in a list, the first 200 characters of the input
+    as JSON.
+    """
 
     totalCost: float
     """The cost in US dollars."""
@@ -2201,7 +2206,9 @@ class ExecutionView(TypedDict):
     """The status."""
 
     task: NotRequired[str | None]
-    """The first 500 characters of the message with the task."""
+    """The first 500 characters of the task. If the input has no task: in a list, the first 200 characters of the input
+    as JSON.
+    """
 
     totalCost: float
     """The cost in US dollars."""
@@ -2212,13 +2219,18 @@ class ExecutionView(TypedDict):
     agenticToolId: str
     """The id of the agentic tool."""
 
+    approvals: NotRequired[list[ApprovalView]]
+    """The calls that wait for approval. Personal data in their inputs is masked."""
+
     costBreakdown: CostBreakdown
     """The cost of each call."""
 
     error: NotRequired[ToolError | None]
 
     executionPlan: NotRequired[Any]
-    """The plan that the model wrote. Absent in the agentic mode, and until there is a valid plan."""
+    """The plan that the model wrote, also while it waits for an approval and if it was denied. Absent in the agentic
+    mode, and until there is a valid plan.
+    """
 
     llmCalls: list[LlmCallView]
     """The calls to the embedded model."""
@@ -2663,8 +2675,8 @@ class InvocationMeta(TypedDict):
     """The duration in milliseconds."""
 
     executionId: str
-    """The id of the execution, which is the id of its run. If the call was refused before an execution started: the id
-    of the direct call's run.
+    """The id of the execution, which is the id of its run. If the call was refused before the model was called, the id
+    of the refused direct call's run. The route of executions returns both.
     """
 
     mode: ExecutionMode
@@ -3082,6 +3094,9 @@ class McpImportView(TypedDict):
 
     imported: list[McpToolView]
     """The new tools."""
+
+    providerCreated: NotRequired[bool]
+    """Whether the import creates the provider."""
 
     providerRef: str
     """The provider of the tools."""
@@ -3670,7 +3685,9 @@ class PromptTestView(TypedDict):
     """The message with the task."""
 
     warnings: list[str]
-    """Warnings about missing placeholders and about data that was cut off."""
+    """Warnings about missing placeholders, about data that was cut off, and about `params` that do not match the input
+    schema.
+    """
 
 
 class PromptVersionView(TypedDict):
@@ -5074,7 +5091,7 @@ Status = Literal["draft", "active", "deprecated", "blocked"]
 
 
 class StreamEventView(TypedDict):
-    """An event of a stream."""
+    """An event of the stream of a run."""
 
     approval: NotRequired[ApprovalView | None]
 
@@ -5900,7 +5917,7 @@ class ToolView(TypedDict):
     """The version of the definition."""
 
 
-ToolViewStatus = Literal["draft", "active", "disabled"]
+ToolViewStatus = Literal["draft", "active", "disabled", "blocked"]
 """The status of an agentic or composite tool."""
 
 

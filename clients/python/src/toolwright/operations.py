@@ -149,7 +149,9 @@ def list_agentic_tool_executions(
 
 
 def get_agentic_tool_execution(ref: str, id: str) -> Operation[ExecutionView]:
-    """Returns an execution with its model calls, its tool calls and its cost."""
+    """Returns an execution with its model calls, its tool calls and its cost. For the id of a direct call that was refused
+    before the model was called, returns the error.
+    """
     return Operation("GET", path("/api/v1/agentic-tools/{ref}/executions/{id}", ref, id))
 
 
