@@ -68,10 +68,11 @@ pub fn step_schemas(plan_schema: &Value) -> BTreeMap<u32, Value> {
 fn without_expressions(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
-            if let Some([value, alternative]) = fields.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
-                if fields.len() == 1 && *alternative == expression() {
-                    return without_expressions(value);
-                }
+            let choice = fields.get("anyOf").filter(|_| fields.len() == 1).and_then(Value::as_array);
+            if let Some([value, alternative]) = choice.map(Vec::as_slice)
+                && *alternative == expression()
+            {
+                return without_expressions(value);
             }
             Value::Object(fields.iter().map(|(name, value)| (name.clone(), without_expressions(value))).collect())
         }

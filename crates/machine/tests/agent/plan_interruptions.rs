@@ -47,24 +47,18 @@ fn indexes(items: &Value) -> Vec<u64> {
 
 #[test]
 fn result_of_a_run_that_ended_early_lists_which_items_were_processed() {
-    let endings: [(fn(&mut Harness), RunStatus); 2] = [
-        (
-            |harness| {
-                harness.millis = 1_000;
-                harness.apply(EventKind::TimerFired);
-            },
-            RunStatus::Timeout,
-        ),
-        (|harness| harness.apply(EventKind::Cancelled { message: None }), RunStatus::Cancelled),
-    ];
-    for (end, status) in endings {
+    let cancelled = EventKind::Cancelled { message: None };
+    for (end, status) in [(EventKind::TimerFired, RunStatus::Timeout), (cancelled, RunStatus::Cancelled)] {
         let mut harness = saving(60, Limits { timeout_ms: Some(1_000), ..Limits::default() });
         harness.prepare();
         for result in [Ok(json!("a")), Err(ToolError::new(ErrorCode::ProviderError, "no")), Ok(json!("c"))] {
             let call = harness.running().remove(0);
             harness.end_call(&call, result);
         }
-        end(&mut harness);
+        if end == EventKind::TimerFired {
+            harness.millis = 1_000;
+        }
+        harness.apply(end);
         assert_eq!(harness.run.status(), status);
         let report = harness.report();
         let summary = "Executed 0 of 1 steps: save interrupted (calls: 2 succeeded, 1 failed, 4 with unknown outcome, \
