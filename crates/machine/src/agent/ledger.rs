@@ -76,8 +76,9 @@ impl Ledger {
         self.envelopes.values().skip(known)
     }
 
-    /// The envelopes in an order that does not depend on timing. They are sorted by when the first call
-    /// with their signature (same tool, version and input) was requested. Envelopes with the same signature are sorted by the sequence number of their call.
+    /// The envelopes in an order that does not depend on timing. They are sorted by when the first call with their
+    /// signature (same tool, version and input) was requested. Envelopes with the same signature are sorted by the
+    /// sequence number of their call.
     pub(super) fn in_request_order(&self) -> Vec<&ToolEnvelope> {
         let mut envelopes: Vec<&ToolEnvelope> = self.in_start_order().collect();
         envelopes.sort_by_cached_key(|envelope| {

@@ -79,8 +79,8 @@ impl RunSpec {
         self.predefined_calls.is_empty() && self.plan.as_ref().is_none_or(|plan| plan.given.is_none())
     }
 
-    /// Returns the limit that forbids another tool call with this price, if there is one. The limit for tool calls counts calls that a
-    /// model chooses. In a plan, `max_items` limits the number of items and pages instead.
+    /// Returns the limit that forbids another tool call with this price, if there is one. The limit for tool calls counts
+    /// calls that a model chooses. In a plan, `max_items` limits the number of items and pages instead.
     pub(super) fn breach_before_call(&self, resource_usage: &ResourceUsage, price_usd: f64) -> Option<Breach> {
         let breach = match self.plan {
             Some(_) => self.limits.budget_breach(resource_usage),
