@@ -3741,7 +3741,7 @@ class ProviderUsesView(TypedDict):
     """The types of reference data that the provider supplies."""
 
     tools: list[UseView]
-    """The tools of the provider."""
+    """The tools of the provider, and the tools that refer to these."""
 
     truncated: bool
     """Whether a list was cut off at its maximum of 200 definitions."""

@@ -140,7 +140,7 @@ pub struct ToolUsesView {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderUsesView {
-    /// The tools of the provider.
+    /// The tools of the provider, and the tools that refer to these.
     pub tools: Vec<UseView>,
     /// The entity types whose records are read with tools of the provider.
     pub types: Vec<UseView>,

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
+use crate::agentic_tools::deterministic;
 use crate::harness::{Deployment, Server, Storage, calls_then, merge, scripted_model};
 use crate::mcp_imports::{define_peer, with_peer};
 
@@ -188,6 +189,12 @@ async fn list_of_uses_shows_which_definitions_use_a_tool_and_how(server: Server)
     assert_eq!(uses["types"], json!([{ "refName": "Deal", "by": ["records"] }]), "{uses}");
     assert_eq!(uses["tools"], json!([{ "refName": "deals", "by": ["provider"] }]), "{uses}");
     assert_eq!(uses["referenceData"], json!(["users"]));
+    let manager = deterministic("manager", &["deals"], json!([{ "reply": { "text": "x" } }]));
+    server.define_agentic_tool(manager, json!({})).await;
+    let by_manager = json!({ "refName": "manager", "by": ["allocation"] });
+    assert_eq!(server.get("tools/deals/uses").await.expect(200)["tools"], json!([by_manager]));
+    let uses = server.get("tool-providers/p/uses").await.expect(200);
+    assert_eq!(uses["tools"], json!([{ "refName": "deals", "by": ["provider"] }, by_manager]), "{uses}");
     assert_eq!(server.get("tools/deals/uses").await.expect(200)["types"][0]["refName"], "Deal");
     assert_eq!(server.get("tools/calculator/uses").await.expect(200)["agents"], json!([]), "a built-in tool");
 }

@@ -1,6 +1,8 @@
 //! Finds the definitions that use a tool or a provider, and how they use it. Only definitions that the session may read
 //! are found.
 
+use std::collections::HashSet;
+
 use toolwright_types::{
     AgentDefinition, Document, RecordLocation, RefName, ToolDefinition, ToolProviderConfig, TypeDefinition,
 };
@@ -77,8 +79,8 @@ impl Registry {
         Ok(uses)
     }
 
-    /// Returns the definitions that use a provider. An entity type uses the provider of the tools that read its
-    /// records.
+    /// Returns the definitions that use a provider. A tool that refers to tools of the provider uses the provider too,
+    /// such as an agentic tool. An entity type uses the provider of the tools that read its records.
     pub async fn uses_of_provider(
         &self,
         session: &Session,
@@ -88,15 +90,22 @@ impl Registry {
         let is_provider = |reference: &str| reference.eq_ignore_ascii_case(name) || reference == id;
         let mut uses = Uses::default();
         let tools = self.list_all::<ToolDefinition>(session, Vec::new()).await?;
-        let tools = tools.iter().map(|tool| &tool.body);
-        let own: Vec<&ToolDefinition> =
-            tools.filter(|tool| tool.provider_ref.as_deref().is_some_and(is_provider)).collect();
-        uses.truncated |= own.len() > MAX_USES;
-        let use_of = |tool: &&ToolDefinition| Use { ref_name: tool.ref_name.clone(), by: vec!["provider"] };
-        uses.tools = own.iter().take(MAX_USES).map(use_of).collect();
+        let has_provider = |tool: &ToolDefinition| tool.provider_ref.as_deref().is_some_and(is_provider);
+        let own: HashSet<String> =
+            tools.iter().filter(|tool| has_provider(&tool.body)).map(|tool| tool.body.ref_name.key()).collect();
+        let is_own = |text: &str| {
+            VersionedRef::parse(text).is_some_and(|reference| own.contains(&reference.name.to_ascii_lowercase()))
+        };
+        uses.tools = self
+            .users_of(session, &mut uses.truncated, |tool: &ToolDefinition| {
+                let mut by = Vec::from_iter(has_provider(tool).then_some("provider"));
+                by.extend(referenced_tools(tool).filter(|(_, name)| is_own(name)).map(|(by, _)| by));
+                by.dedup();
+                by
+            })
+            .await?;
         uses.types = self
             .users_of(session, &mut uses.truncated, |entity_type: &TypeDefinition| {
-                let is_own = |name: &str| own.iter().any(|tool| tool.ref_name.as_str().eq_ignore_ascii_case(name));
                 Vec::from_iter(record_tools(entity_type).any(is_own).then_some("records"))
             })
             .await?;
@@ -137,7 +146,9 @@ pub(crate) fn referenced_tools(tool: &ToolDefinition) -> impl Iterator<Item = (&
     let granted = tool.invocation.functions.values().map(|name| ("function", name.as_str()));
     let operations = tool.composite.iter().flat_map(|composite| &composite.operations);
     let operations = operations.filter_map(|operation| Some(("operation", operation.tool()?)));
-    fallbacks.chain(verify).chain(compensate).chain(granted).chain(operations)
+    let allocated = tool.agentic.iter().flat_map(|agentic| agentic.allocated_tools());
+    let allocated = allocated.filter_map(|(_, name)| Some(("allocation", name?)));
+    fallbacks.chain(verify).chain(compensate).chain(granted).chain(operations).chain(allocated)
 }
 
 /// Returns the tools that read the records of an entity type.
