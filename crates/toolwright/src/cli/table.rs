@@ -7,8 +7,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::output::{Paint, sanitize_line};
 
-/// The minimum width to which a column shrinks. If a row is still too wide, its last columns continue on another line.
-const MIN_COLUMN_WIDTH: usize = 16;
+/// The minimum width to which a column shrinks next to others. If a row is still too wide, its last columns continue on
+/// another line.
+const MIN_COLUMN_WIDTH: usize = 32;
 const GAP: usize = 2;
 /// The indentation of the second and each further line of a row.
 const INDENT: usize = 2;
@@ -90,7 +91,9 @@ impl Table {
         let mut widths = natural.get(columns.clone()).unwrap_or_default().to_vec();
         let excess = width.map_or(0, |width| (indent + total(&widths)).saturating_sub(width));
         let ids = self.ids.saturating_sub(columns.start).min(widths.len());
-        let left = shrink(widths.get_mut(ids..).unwrap_or_default(), excess);
+        // A column that has a line of its own shrinks to the width of the terminal.
+        let min = if columns.len() == 1 { 1 } else { MIN_COLUMN_WIDTH };
+        let left = shrink(widths.get_mut(ids..).unwrap_or_default(), excess, min);
         (Line { columns, widths, indent }, left == 0)
     }
 }
@@ -114,12 +117,13 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Reduces the widths by `excess` in total, the widest columns first. Returns the part of `excess` that remains.
-fn shrink(widths: &mut [usize], mut excess: usize) -> usize {
+/// Reduces the widths by `excess` in total, the widest columns first, but none below `min`. Returns the part of `excess`
+/// that remains.
+fn shrink(widths: &mut [usize], mut excess: usize, min: usize) -> usize {
     while excess > 0 {
-        let Some(widest) = widths.iter().copied().max().filter(|widest| *widest > MIN_COLUMN_WIDTH) else { break };
+        let Some(widest) = widths.iter().copied().max().filter(|widest| *widest > min) else { break };
         let next = widths.iter().copied().filter(|width| *width < widest).max().unwrap_or_default();
-        let target = next.max(MIN_COLUMN_WIDTH);
+        let target = next.max(min);
         for column in widths.iter_mut().filter(|column| **column == widest) {
             let removed = excess.min(widest - target);
             *column -= removed;
@@ -181,10 +185,10 @@ mod tests {
     #[test]
     fn widest_table_column_is_shortened_first() {
         assert_eq!(
-            lines(&sample(), Some(40)),
+            lines(&sample(), Some(54)),
             [
                 "NAME        TYPE      DESCRIPTION",
-                "orders/get  REST      Read one order wi…",
+                "orders/get  REST      Read one order with everything…",
                 "日本        FUNCTION  Two lines",
             ]
         );
