@@ -121,7 +121,7 @@ mod tests {
         ["Traceback:\r", "  line 1", "ImportError: é"].iter().for_each(|line| tail.push(line));
         assert_eq!(tail.text(), "Traceback: | line 1 | ImportError: é");
         tail.push(&"é".repeat(MAX_TAIL - 10));
-        assert!(tail.text().starts_with("…rror: é | é"), "{}", tail.text());
+        assert!(tail.text().starts_with("…ror: é | é"), "{}", tail.text());
         assert_eq!(tail.text().chars().count(), MAX_TAIL);
     }
 
