@@ -149,7 +149,7 @@ impl Driver {
     }
 }
 
-/// Waits until a point in time. If there is none, waits forever.
+/// Waits until a point in time, or forever if it is `None`.
 pub(super) async fn sleep_until(clock: &dyn Clock, moment: Option<Timestamp>) {
     match moment {
         None => std::future::pending().await,

@@ -56,7 +56,7 @@ struct State {
 }
 
 impl Slot {
-    /// Returns the open connection. Connects if there is none or it is closed.
+    /// Returns the open connection. Opens a connection if no connection is open.
     pub(super) async fn get(
         &self,
         connect: impl Future<Output = Result<Connection, ToolFailure>>,

@@ -43,8 +43,8 @@ impl<'a> From<&'a TaskEvent> for StepEvent<'a> {
 /// A task whose execution has ended.
 pub(crate) struct EndedTask {
     pub task: Task,
-    /// The outcome. `None` if the store has it, or if there is none, because the execution was interrupted or the run
-    /// no longer waits for the task.
+    /// The outcome. `None` if the store has the outcome, if the execution was interrupted, or if the run no longer
+    /// waits for the task.
     pub outcome: Option<Arc<EventKind>>,
 }
 

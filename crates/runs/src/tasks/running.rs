@@ -32,8 +32,8 @@ pub(super) enum TaskEnd {
 pub(super) struct RunningTasks(Mutex<HashMap<TaskKey, (Arc<str>, RunningTask)>>);
 
 impl RunningTasks {
-    /// Returns the task that this invocation executes; `None` if another invocation executes the task. If nobody on
-    /// this server executes the task, `start` is called to start it.
+    /// Returns the task that this invocation executes; `None` if another invocation executes the task. If no
+    /// invocation on this server executes the task, `start` is called to start it.
     pub(super) fn join(
         &self,
         key: TaskKey,

@@ -232,7 +232,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Whether the run waits for a client, or for a decision that the user left to others. Not if a child run continues
-    /// after a decision: the parent run then has a waiting status, but nobody needs to act.
+    /// after a decision: the parent run then has a waiting status, but no action is required.
     fn waits_for_others(&self, state: &AgentResponseView) -> bool {
         let skipped =
             |approval: &ApprovalView| self.skipped_calls.contains(&(approval.run_id.clone(), approval.call_id.clone()));
