@@ -36,6 +36,12 @@ pub enum DocumentKind {
     Fragment,
     /// Entity types.
     Type,
+    /// Workflows.
+    Workflow,
+    /// Step registrations: tools in the vocabulary of workflows.
+    StepRegistration,
+    /// Condition bindings: named conditions of workflows.
+    ConditionBinding,
 }
 
 impl DocumentKind {
@@ -47,12 +53,15 @@ impl DocumentKind {
             DocumentKind::Agent => "agent",
             DocumentKind::Fragment => "fragment",
             DocumentKind::Type => "type",
+            DocumentKind::Workflow => "workflow",
+            DocumentKind::StepRegistration => "step_registration",
+            DocumentKind::ConditionBinding => "condition_binding",
         }
     }
 
     /// Whether definitions of this kind have semantic versions. Other definitions have only numbered revisions.
     pub fn is_versioned(self) -> bool {
-        matches!(self, DocumentKind::Tool | DocumentKind::Agent)
+        matches!(self, DocumentKind::Tool | DocumentKind::Agent | DocumentKind::Workflow)
     }
 
     /// Generates an id for a document of this kind.
@@ -63,6 +72,9 @@ impl DocumentKind {
             DocumentKind::Agent => crate::AgentId::generate().to_string(),
             DocumentKind::Fragment => crate::FragmentId::generate().to_string(),
             DocumentKind::Type => crate::TypeId::generate().to_string(),
+            DocumentKind::Workflow => crate::WorkflowId::generate().to_string(),
+            DocumentKind::StepRegistration => crate::StepRegistrationId::generate().to_string(),
+            DocumentKind::ConditionBinding => crate::ConditionBindingId::generate().to_string(),
         }
     }
 }

@@ -108,6 +108,12 @@ ids! {
     FragmentId = "frag";
     /// An entity type.
     TypeId = "type";
+    /// A workflow.
+    WorkflowId = "wf";
+    /// A step registration.
+    StepRegistrationId = "step";
+    /// A condition binding.
+    ConditionBindingId = "cond";
     /// A run.
     RunId = "run";
     /// A trial: a set of runs that are compared.

@@ -27,6 +27,7 @@ mod schema;
 mod tool;
 mod trial;
 mod unique_keys;
+mod workflow;
 
 pub use agent::{
     AgentDefinition, AgentPolicy, AnswerFormat, ExecutionConfig, GuardrailConfig, LlmConfig, MemoryConfig,
@@ -44,8 +45,8 @@ pub use envelope::{
 pub use field_names::{closest_name, field_names};
 pub use identity::{OrgName, Owner, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{
-    AgentId, CallId, ConversationId, DocumentId, DriftId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId,
-    RealmId, RunId, SecretId, ToolId, TrialId, TurnId, TypeId,
+    AgentId, CallId, ConditionBindingId, ConversationId, DocumentId, DriftId, FragmentId, InvalidId, KeyId, OrgId,
+    PrincipalId, ProviderId, RealmId, RunId, SecretId, StepRegistrationId, ToolId, TrialId, TurnId, TypeId, WorkflowId,
 };
 pub use message::{
     Arguments, Image, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
@@ -72,3 +73,7 @@ pub use tool::{
 };
 pub use trial::{CallSource, Trial, TrialKind};
 pub use unique_keys::UniqueKeys;
+pub use workflow::{
+    ConditionBinding, DurationMs, ErrorRoutes, ForEach, InvalidDuration, MAX_WORKFLOW_STEPS, OnError, RetryPolicy,
+    StepName, StepRegistration, WorkflowDefinition, WorkflowLimits, WorkflowStep,
+};
