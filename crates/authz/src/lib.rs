@@ -74,6 +74,21 @@ pub enum Resource<'a> {
         /// The reference name of the entity type.
         name: &'a str,
     },
+    /// A workflow.
+    Workflow {
+        /// The reference name of the workflow.
+        name: &'a str,
+    },
+    /// A step registration.
+    StepRegistration {
+        /// The reference name of the registration.
+        name: &'a str,
+    },
+    /// A condition binding.
+    ConditionBinding {
+        /// The reference name of the condition.
+        name: &'a str,
+    },
     /// All conversations of one principal with agents.
     Conversation {
         /// The principal who owns the conversations.
@@ -149,6 +164,9 @@ struct EntityTypes {
     agent: EntityTypeName,
     fragment: EntityTypeName,
     entity: EntityTypeName,
+    workflow: EntityTypeName,
+    step_registration: EntityTypeName,
+    condition_binding: EntityTypeName,
     conversation: EntityTypeName,
     run: EntityTypeName,
     account: EntityTypeName,
@@ -185,6 +203,9 @@ impl Authorizer {
                 agent: name("Agent")?,
                 fragment: name("Fragment")?,
                 entity: name("EntityType")?,
+                workflow: name("Workflow")?,
+                step_registration: name("StepRegistration")?,
+                condition_binding: name("ConditionBinding")?,
                 conversation: name("Conversation")?,
                 run: name("Run")?,
                 account: name("Account")?,
@@ -272,6 +293,13 @@ impl Authorizer {
             Resource::Agent { name } => (realm_uid_of(&types.agent, name), in_realm, name_attribute(name)),
             Resource::Fragment { name } => (realm_uid_of(&types.fragment, name), in_realm, name_attribute(name)),
             Resource::Type { name } => (realm_uid_of(&types.entity, name), in_realm, name_attribute(name)),
+            Resource::Workflow { name } => (realm_uid_of(&types.workflow, name), in_realm, name_attribute(name)),
+            Resource::StepRegistration { name } => {
+                (realm_uid_of(&types.step_registration, name), in_realm, name_attribute(name))
+            }
+            Resource::ConditionBinding { name } => {
+                (realm_uid_of(&types.condition_binding, name), in_realm, name_attribute(name))
+            }
             // Policies test only the owner, so one entity represents all conversations or runs of an owner.
             Resource::Conversation { owner } => (
                 realm_uid_of(&types.conversation, &owner.to_string()),

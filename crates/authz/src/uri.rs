@@ -34,6 +34,19 @@ impl SecurityUri {
         Self { segments: ["agents", name, action.as_str()].map(str::to_owned).into() }
     }
 
+    /// The permission to perform `action` on a workflow.
+    pub fn workflow(name: &str, action: crate::Action) -> Self {
+        Self { segments: ["workflows", name, action.as_str()].map(str::to_owned).into() }
+    }
+
+    /// Returns the name of the workflow, if the URI is the permission to execute a workflow.
+    pub fn as_workflow_execution(&self) -> Option<&str> {
+        match self.segments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["workflows", name, "execute"] => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns the name of the agent, if the URI is the permission to execute an agent.
     pub fn as_agent_execution(&self) -> Option<&str> {
         match self.segments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -88,6 +101,9 @@ mod tests {
         let uri = SecurityUri::tool(Some("crm.deals"), "hubspot/search-deals", crate::Action::Execute);
         assert_eq!(uri.to_string(), "ai://tools/crm.deals/hubspot%2Fsearch-deals/execute");
         assert_eq!(uri.to_string().parse(), Ok(uri));
+        let workflow: SecurityUri = "ai://workflows/orders%2Ffulfil/execute".parse().unwrap();
+        assert_eq!(workflow.as_workflow_execution(), Some("orders/fulfil"));
+        assert_eq!(workflow, SecurityUri::workflow("orders/fulfil", crate::Action::Execute));
         for malformed in
             ["", "ai://", "ai://tools", "ai://tools//x/execute", "http://tools/a/b/execute", "ai://tools/%ff/x/execute"]
         {

@@ -90,6 +90,9 @@ enum CachedResource<S> {
     Agent(S),
     Fragment(S),
     Type(S),
+    Workflow(S),
+    StepRegistration(S),
+    ConditionBinding(S),
     Realm,
     Run(PrincipalId),
     Conversation(PrincipalId),
@@ -103,6 +106,9 @@ impl<'a> CachedResource<&'a str> {
             Resource::Agent { name } => Some(CachedResource::Agent(name)),
             Resource::Fragment { name } => Some(CachedResource::Fragment(name)),
             Resource::Type { name } => Some(CachedResource::Type(name)),
+            Resource::Workflow { name } => Some(CachedResource::Workflow(name)),
+            Resource::StepRegistration { name } => Some(CachedResource::StepRegistration(name)),
+            Resource::ConditionBinding { name } => Some(CachedResource::ConditionBinding(name)),
             Resource::Run { owner } => Some(CachedResource::Run(owner)),
             Resource::Conversation { owner } => Some(CachedResource::Conversation(owner)),
             Resource::Realm => Some(CachedResource::Realm),
@@ -120,6 +126,9 @@ impl<S> CachedResource<S> {
             CachedResource::Agent(name) => CachedResource::Agent(text(name)),
             CachedResource::Fragment(name) => CachedResource::Fragment(text(name)),
             CachedResource::Type(name) => CachedResource::Type(text(name)),
+            CachedResource::Workflow(name) => CachedResource::Workflow(text(name)),
+            CachedResource::StepRegistration(name) => CachedResource::StepRegistration(text(name)),
+            CachedResource::ConditionBinding(name) => CachedResource::ConditionBinding(text(name)),
             CachedResource::Run(owner) => CachedResource::Run(*owner),
             CachedResource::Conversation(owner) => CachedResource::Conversation(*owner),
             CachedResource::Realm => CachedResource::Realm,
@@ -220,15 +229,17 @@ impl Access {
     }
 }
 
-/// Returns the tool or agent that a security URI names; `None` if the URI does not grant the permission to execute.
+/// Returns the tool, agent or workflow that a security URI names; `None` if the URI does not grant the permission to execute.
 pub fn execution_target(uri: &SecurityUri) -> Option<Resource<'_>> {
     let tool = uri.as_tool_execution().map(|(category, name)| Resource::Tool { category: Some(category), name });
-    tool.or_else(|| uri.as_agent_execution().map(|name| Resource::Agent { name }))
+    let agent = || uri.as_agent_execution().map(|name| Resource::Agent { name });
+    tool.or_else(agent).or_else(|| uri.as_workflow_execution().map(|name| Resource::Workflow { name }))
 }
 
 fn permission(resource: Resource<'_>) -> String {
     match resource {
         Resource::Agent { name } => SecurityUri::agent(name, Action::Execute).to_string(),
+        Resource::Workflow { name } => SecurityUri::workflow(name, Action::Execute).to_string(),
         Resource::Tool { category, name } => SecurityUri::tool(category, name, Action::Execute).to_string(),
         other => describe(other),
     }
@@ -245,6 +256,9 @@ fn describe(resource: Resource<'_>) -> String {
         Resource::Agent { name } => format!("agent `{name}`"),
         Resource::Fragment { name } => format!("prompt fragment `{name}`"),
         Resource::Type { name } => format!("type `{name}` and its records"),
+        Resource::Workflow { name } => format!("workflow `{name}`"),
+        Resource::StepRegistration { name } => format!("step registration `{name}`"),
+        Resource::ConditionBinding { name } => format!("condition binding `{name}`"),
         Resource::Conversation { .. } => "conversations of others".to_owned(),
         Resource::Run { .. } => "runs of others".to_owned(),
         Resource::Principal { name } => format!("principal `{name}`"),

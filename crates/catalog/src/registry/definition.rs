@@ -319,18 +319,18 @@ async fn record_operation_warnings(
     Ok(warnings)
 }
 
-/// Returns an issue if the security URI of a definition does not name exactly one tool or agent. No policy could grant
+/// Returns an issue if the security URI of a definition does not name exactly one tool, agent or workflow. No policy could grant
 /// such a URI, so every call would be denied.
 pub fn security_uri_issue(text: &str) -> Option<DefinitionIssue> {
     let uri: Result<SecurityUri, _> = text.parse();
     let has_target = |uri: SecurityUri| match execution_target(&uri) {
         Some(Resource::Tool { category, name }) => category != Some("*") && name != "*",
-        Some(Resource::Agent { name }) => name != "*",
+        Some(Resource::Agent { name } | Resource::Workflow { name }) => name != "*",
         _ => false,
     };
     let is_valid = uri.is_ok_and(has_target);
     let message = format!(
-        "`{text}` must have the form `ai://tools/category/name/execute` or `ai://agents/name/execute`; `*` is only for grants"
+        "`{text}` must have the form `ai://tools/category/name/execute`, `ai://agents/name/execute` or `ai://workflows/name/execute`; `*` is only for grants"
     );
     (!is_valid).then(|| DefinitionIssue { path: "/securityUri".to_owned(), message })
 }

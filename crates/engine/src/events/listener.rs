@@ -134,6 +134,9 @@ impl EventListener {
             EventKind::Definition(DocumentKind::Agent) => Resource::Agent { name: name? },
             EventKind::Definition(DocumentKind::Fragment) => Resource::Fragment { name: name? },
             EventKind::Definition(DocumentKind::Type) => Resource::Type { name: name? },
+            EventKind::Definition(DocumentKind::Workflow) => Resource::Workflow { name: name? },
+            EventKind::Definition(DocumentKind::StepRegistration) => Resource::StepRegistration { name: name? },
+            EventKind::Definition(DocumentKind::ConditionBinding) => Resource::ConditionBinding { name: name? },
             // Everyone in the realm may list drift.
             EventKind::Drift => Resource::Realm,
         })

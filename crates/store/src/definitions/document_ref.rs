@@ -1,6 +1,8 @@
 //! Parses the references to documents that clients send.
 
-use toolwright_types::{AgentId, DocumentKind, FragmentId, ProviderId, ToolId, TypeId};
+use toolwright_types::{
+    AgentId, ConditionBindingId, DocumentKind, FragmentId, ProviderId, StepRegistrationId, ToolId, TypeId, WorkflowId,
+};
 
 /// A reference to a document by id or name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,6 +23,9 @@ impl DocumentRef {
             DocumentKind::Agent => text.parse::<AgentId>().map(|id| id.to_string()),
             DocumentKind::Fragment => text.parse::<FragmentId>().map(|id| id.to_string()),
             DocumentKind::Type => text.parse::<TypeId>().map(|id| id.to_string()),
+            DocumentKind::Workflow => text.parse::<WorkflowId>().map(|id| id.to_string()),
+            DocumentKind::StepRegistration => text.parse::<StepRegistrationId>().map(|id| id.to_string()),
+            DocumentKind::ConditionBinding => text.parse::<ConditionBindingId>().map(|id| id.to_string()),
         };
         id.map_or_else(|_| DocumentRef::Name(text.to_owned()), DocumentRef::Id)
     }

@@ -86,7 +86,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Run,
         Self::Approval,
         Self::Definition(DocumentKind::Tool),
@@ -94,6 +94,9 @@ impl EventKind {
         Self::Definition(DocumentKind::Agent),
         Self::Definition(DocumentKind::Fragment),
         Self::Definition(DocumentKind::Type),
+        Self::Definition(DocumentKind::Workflow),
+        Self::Definition(DocumentKind::StepRegistration),
+        Self::Definition(DocumentKind::ConditionBinding),
         Self::Drift,
     ];
 
@@ -107,6 +110,9 @@ impl EventKind {
             Self::Definition(DocumentKind::Agent) => "agents",
             Self::Definition(DocumentKind::Fragment) => "fragments",
             Self::Definition(DocumentKind::Type) => "types",
+            Self::Definition(DocumentKind::Workflow) => "workflows",
+            Self::Definition(DocumentKind::StepRegistration) => "step-registrations",
+            Self::Definition(DocumentKind::ConditionBinding) => "condition-bindings",
             Self::Drift => "drift",
         }
     }
