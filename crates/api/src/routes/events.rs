@@ -31,7 +31,8 @@ pub struct EventView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
-    /// The kind of the object: runs, approvals, tools, providers, agents, fragments, types or drift.
+    /// The kind of the object: runs, approvals, tools, providers, agents, fragments, types, workflows,
+    /// step-registrations, condition-bindings or drift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The id of the run, call, definition or finding.
@@ -71,8 +72,9 @@ impl From<&Event> for EventView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventParams {
-    /// The kinds of the objects, separated by commas: runs, approvals, tools, providers, agents, fragments, types or
-    /// drift. `definitions` selects all five kinds of definitions. Default: all.
+    /// The kinds of the objects, separated by commas: runs, approvals, tools, providers, agents, fragments, types,
+    /// workflows, step-registrations, condition-bindings or drift. `definitions` selects all kinds of definitions.
+    /// Default: all.
     kinds: Option<String>,
     /// Like `Last-Event-ID`, for clients that cannot set headers.
     after: Option<String>,

@@ -72,7 +72,7 @@ impl Definition for AgentDefinition {
         }
         let implementations = self.libraries.values().flat_map(|tools| tools.values());
         for tool in self.tool_refs.iter().chain(implementations).filter_map(|text| VersionedRef::parse(text)) {
-            warnings.extend(tool_warning(context, &tool).await?);
+            warnings.extend(tool_warning(context, &tool, "the agent").await?);
         }
         if !(self.tool_categories.is_empty() && self.tool_tags.is_empty()) {
             let tools = catalog.tools(realm).await?;
@@ -80,7 +80,7 @@ impl Definition for AgentDefinition {
                 .iter()
                 .map(|tool| &tool.definition)
                 .filter(|tool| matches_category_or_tag(self, tool) && !excluded_by_name(self, tool.ref_name.as_str()));
-            warnings.extend(selected.filter_map(lifecycle_warning));
+            warnings.extend(selected.filter_map(|tool| lifecycle_warning(tool, "the agent")));
         }
         if let Some(name) = &self.principal_ref
             && !catalog.principal_exists(realm, name).await?
@@ -94,7 +94,7 @@ impl Definition for AgentDefinition {
                 None => warnings.push(format!("no agent `{name}` exists yet")),
                 Some(agent) => {
                     let AgentDefinition { ref_name, version, status, .. } = &agent.document.body;
-                    warnings.extend(status_warning("agent", ref_name, version, *status));
+                    warnings.extend(status_warning("agent", ref_name, version, *status, "the agent"));
                 }
             }
         }
@@ -102,10 +102,12 @@ impl Definition for AgentDefinition {
     }
 }
 
-/// Returns the warning for a tool that an agent refers to by name.
-async fn tool_warning(
+/// Returns the warning for a tool that a definition refers to by name. `user` is the part of the definition that calls
+/// the tool.
+pub(super) async fn tool_warning(
     context: &ValidationContext<'_>,
     reference: &VersionedRef<'_>,
+    user: &str,
 ) -> Result<Option<String>, Unavailable> {
     let name = reference.name;
     if context.is_written_tool(name) {
@@ -116,22 +118,22 @@ async fn tool_warning(
         return Ok(Some(format!("no tool `{name}` exists yet")));
     }
     let tool = select_version(&versions, reference.version_req.as_ref());
-    Ok(tool.and_then(|tool| lifecycle_warning(&tool.definition)))
+    Ok(tool.and_then(|tool| lifecycle_warning(&tool.definition, user)))
 }
 
-fn lifecycle_warning(tool: &ToolDefinition) -> Option<String> {
-    status_warning("tool", &tool.ref_name, &tool.version, tool.status)
+fn lifecycle_warning(tool: &ToolDefinition, user: &str) -> Option<String> {
+    status_warning("tool", &tool.ref_name, &tool.version, tool.status, user)
 }
 
-/// Returns the warning for a tool or delegate that is deprecated or that the agent cannot call.
-fn status_warning(kind: &str, name: &RefName, version: &Version, status: ToolStatus) -> Option<String> {
+/// Returns the warning for a tool or delegate that is deprecated or that `user` cannot call.
+fn status_warning(kind: &str, name: &RefName, version: &Version, status: ToolStatus, user: &str) -> Option<String> {
     match status {
         ToolStatus::Active => None,
         ToolStatus::Deprecated => {
             Some(format!("{kind} `{name}@{version}` is deprecated; use another version or {kind}"))
         }
-        ToolStatus::Blocked => Some(format!("{kind} `{name}@{version}` is blocked, so the agent cannot call it")),
-        ToolStatus::Draft => Some(format!("{kind} `{name}@{version}` is a draft, so the agent cannot call it yet")),
+        ToolStatus::Blocked => Some(format!("{kind} `{name}@{version}` is blocked, so {user} cannot call it")),
+        ToolStatus::Draft => Some(format!("{kind} `{name}@{version}` is a draft, so {user} cannot call it yet")),
     }
 }
 

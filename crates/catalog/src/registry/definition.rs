@@ -205,7 +205,7 @@ impl Definition for ToolDefinition {
         registry: &Registry,
         session: &Session,
     ) -> Result<Option<String>, RegistryError> {
-        registry.agents_of_tool(session, document).await
+        registry.users_of_tool(session, document).await
     }
 
     fn infer_omitted_fields(&mut self, catalog: &Catalog) {

@@ -15,6 +15,7 @@ mod revisions;
 mod signature;
 mod users;
 mod uses;
+mod workflow;
 
 use std::sync::Arc;
 

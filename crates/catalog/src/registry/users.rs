@@ -2,10 +2,11 @@
 //! names them.
 
 use toolwright_types::{
-    AgentDefinition, Document, ToolDefinition, ToolProviderConfig, TypeDefinition, referenced_types,
+    AgentDefinition, ConditionBinding, Document, StepRegistration, ToolDefinition, ToolProviderConfig, TypeDefinition,
+    WorkflowDefinition, referenced_types,
 };
 
-use super::uses::refers_to;
+use super::uses::{is_handler, named, refers_to, registered_names};
 use super::{Definition, Registry, RegistryError};
 use crate::access::Session;
 use crate::toolset::selects;
@@ -14,16 +15,53 @@ use crate::toolset::selects;
 const MAX_NAMES: usize = 20;
 
 impl Registry {
-    /// Returns a warning that names the agents that select a tool by name, id, category or tag.
-    pub(super) async fn agents_of_tool(
+    /// Returns a warning that names the agents that select a tool by name, id, category or tag, and the workflows and
+    /// step registrations that name it.
+    pub(super) async fn users_of_tool(
         &self,
         session: &Session,
         tool: &Document<ToolDefinition>,
     ) -> Result<Option<String>, RegistryError> {
-        let agents = self.names_of(session, |agent: &AgentDefinition| {
-            selects(agent, &tool.body, refers_to(&tool.meta.id, &tool.body))
+        let refers = refers_to(&tool.meta.id, &tool.body);
+        let agents = self.names_of(session, |agent: &AgentDefinition| selects(agent, &tool.body, &refers)).await?;
+        let registrations = self.list_all::<StepRegistration>(session, Vec::new()).await?;
+        let registered = registered_names(&registrations);
+        let workflows =
+            self.names_of(session, |workflow: &WorkflowDefinition| is_handler(workflow, &registered, &refers));
+        let workflows = workflows.await?;
+        let using = registrations.iter().filter(|registration| named(&registration.body.tool_ref, &refers));
+        let registrations: Vec<String> = using.map(|registration| registration.meta.ref_name.to_string()).collect();
+        let warnings = [(&agents, "agent"), (&workflows, "workflow"), (&registrations, "step registration")]
+            .map(|(users, noun)| warning(users, noun, "tool"));
+        let warnings: Vec<String> = warnings.into_iter().flatten().collect();
+        Ok((!warnings.is_empty()).then(|| warnings.join("; ")))
+    }
+
+    /// Returns a warning that names the workflows with a step whose handler is a step registration.
+    pub(super) async fn workflows_of_registration(
+        &self,
+        session: &Session,
+        registration: &Document<StepRegistration>,
+    ) -> Result<Option<String>, RegistryError> {
+        let name = registration.meta.ref_name.as_str();
+        let workflows = self.names_of(session, |workflow: &WorkflowDefinition| {
+            workflow.steps.iter().any(|step| step.handler_ref.eq_ignore_ascii_case(name))
         });
-        Ok(warning(&agents.await?, "agent", "tool"))
+        Ok(warning(&workflows.await?, "workflow", "step registration"))
+    }
+
+    /// Returns a warning that names the workflows with a step that has a condition binding.
+    pub(super) async fn workflows_of_condition(
+        &self,
+        session: &Session,
+        condition: &Document<ConditionBinding>,
+    ) -> Result<Option<String>, RegistryError> {
+        let name = condition.meta.ref_name.as_str();
+        let workflows = self.names_of(session, |workflow: &WorkflowDefinition| {
+            let mut conditions = workflow.steps.iter().filter_map(|step| step.condition_ref.as_deref());
+            conditions.any(|condition| condition.eq_ignore_ascii_case(name))
+        });
+        Ok(warning(&workflows.await?, "workflow", "condition binding"))
     }
 
     /// Returns a warning that names the tools of a provider.

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use toolwright_types::{
-    AgentDefinition, Document, RecordLocation, RefName, ToolDefinition, ToolProviderConfig, TypeDefinition,
+    AgentDefinition, Document, RecordLocation, RefName, StepRegistration, ToolDefinition, ToolProviderConfig,
+    TypeDefinition, WorkflowDefinition,
 };
 
 use super::{Definition, Registry, RegistryError};
@@ -25,6 +26,10 @@ pub struct Uses {
     pub providers: Vec<Use>,
     /// The entity types.
     pub types: Vec<Use>,
+    /// The workflows with a step whose handler is the tool.
+    pub workflows: Vec<Use>,
+    /// The step registrations.
+    pub step_registrations: Vec<Use>,
     /// The types of reference data of a provider.
     pub reference_data: Vec<String>,
     /// Whether a list does not contain all definitions.
@@ -49,7 +54,7 @@ impl Registry {
         tool: &ToolDefinition,
     ) -> Result<Uses, RegistryError> {
         let refers = refers_to(id, tool);
-        let named = |text: &str| VersionedRef::parse(text).is_some_and(|reference| refers(&reference));
+        let named = |text: &str| named(text, &refers);
         let mut uses = Uses::default();
         uses.agents = self
             .users_of(session, &mut uses.truncated, |agent: &AgentDefinition| {
@@ -76,6 +81,16 @@ impl Registry {
                 Vec::from_iter(tools.any(named).then_some("records"))
             })
             .await?;
+        let registrations = self.list_all::<StepRegistration>(session, Vec::new()).await?;
+        let registered = registered_names(&registrations);
+        uses.workflows = self
+            .users_of(session, &mut uses.truncated, |workflow: &WorkflowDefinition| {
+                Vec::from_iter(is_handler(workflow, &registered, &refers).then_some("step"))
+            })
+            .await?;
+        uses.step_registrations = using(registrations, &mut uses.truncated, |registration| {
+            Vec::from_iter(named(&registration.tool_ref).then_some("tool"))
+        });
         Ok(uses)
     }
 
@@ -121,13 +136,37 @@ impl Registry {
         truncated: &mut bool,
         how: impl Fn(&T) -> Vec<&'static str> + Send,
     ) -> Result<Vec<Use>, RegistryError> {
-        let all = self.list_all::<T>(session, Vec::new()).await?;
-        let uses = all.into_iter().map(|document| Use { by: how(&document.body), ref_name: document.meta.ref_name });
-        let mut uses: Vec<Use> = uses.filter(|found| !found.by.is_empty()).collect();
-        *truncated |= uses.len() > MAX_USES;
-        uses.truncate(MAX_USES);
-        Ok(uses)
+        Ok(using(self.list_all::<T>(session, Vec::new()).await?, truncated, how))
     }
+}
+
+/// Returns the definitions for which `how` returns in which ways they use a tool or a provider.
+fn using<T>(all: Vec<Document<T>>, truncated: &mut bool, how: impl Fn(&T) -> Vec<&'static str>) -> Vec<Use> {
+    let uses = all.into_iter().map(|document| Use { by: how(&document.body), ref_name: document.meta.ref_name });
+    let mut uses: Vec<Use> = uses.filter(|found| !found.by.is_empty()).collect();
+    *truncated |= uses.len() > MAX_USES;
+    uses.truncate(MAX_USES);
+    uses
+}
+
+/// Returns whether a reference, which may have a version requirement, means the tool.
+pub(super) fn named(text: &str, refers: impl Fn(&VersionedRef<'_>) -> bool) -> bool {
+    VersionedRef::parse(text).is_some_and(|reference| refers(&reference))
+}
+
+/// Returns the names of step registrations, in lower case.
+pub(super) fn registered_names(registrations: &[Document<StepRegistration>]) -> HashSet<String> {
+    registrations.iter().map(|registration| registration.body.name.key()).collect()
+}
+
+/// Returns whether the handler of a step is the tool. A step registration has precedence over a tool with its name.
+pub(super) fn is_handler(
+    workflow: &WorkflowDefinition,
+    registered: &HashSet<String>,
+    refers: impl Fn(&VersionedRef<'_>) -> bool,
+) -> bool {
+    let mut handlers = workflow.steps.iter().map(|step| step.handler_ref.as_str());
+    handlers.any(|handler| !registered.contains(&handler.to_ascii_lowercase()) && named(handler, &refers))
 }
 
 /// Returns a function that decides whether a reference means this tool, by name or by id.

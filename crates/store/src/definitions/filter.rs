@@ -20,7 +20,8 @@ pub struct FieldEquals {
     pub value: Value,
 }
 
-/// Appends ` AND …` to a query in which the column `r.body` contains the document body.
+/// Appends ` AND …` to a query in which the columns `r.body` and `d.ref_name` contain the body and the name of the
+/// document.
 pub(super) fn push(sql: &mut Sql, db: &Db, filter: &FieldEquals) -> Result<(), ListError> {
     let path = || filter.path.join(".");
     if filter.path.len() > MAX_PATH_SEGMENTS {
@@ -28,6 +29,14 @@ pub(super) fn push(sql: &mut Sql, db: &Db, filter: &FieldEquals) -> Result<(), L
     }
     if filter.value.is_array() || filter.value.is_object() {
         return Err(ListError::FilterNotScalar(path()));
+    }
+    // Not every body has the field `refName`. A step registration has the field `name` instead.
+    if let ([field], Value::String(name)) = (filter.path.as_slice(), &filter.value)
+        && field == "refName"
+        && can_match(filter)
+    {
+        sql.push(" AND d.ref_name = ").text(name.as_str());
+        return Ok(());
     }
     match filter.path.split_last() {
         Some((leaf, parents)) if can_match(filter) => match db {

@@ -22,8 +22,20 @@ pub(crate) struct EventsArgs {
     after: Option<String>,
 }
 
-const KINDS: [&str; 9] =
-    ["runs", "approvals", "definitions", "tools", "providers", "agents", "fragments", "types", "drift"];
+const KINDS: [&str; 12] = [
+    "runs",
+    "approvals",
+    "definitions",
+    "tools",
+    "providers",
+    "agents",
+    "fragments",
+    "types",
+    "workflows",
+    "step-registrations",
+    "condition-bindings",
+    "drift",
+];
 
 /// Prints one line per event until the process is interrupted.
 pub(super) async fn run(cx: &Context, args: EventsArgs) -> Result<Exit, Failure> {

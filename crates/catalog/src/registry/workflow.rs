@@ -1,0 +1,238 @@
+//! Implements [`Definition`] for workflows, step registrations and condition bindings, including their validation.
+
+use std::collections::HashSet;
+
+use semver::Version;
+use serde_json::{Map, Value};
+use toolwright_authz::Resource;
+use toolwright_expr::Template;
+use toolwright_tools::{DefinitionIssue, Issues};
+use toolwright_types::{
+    ConditionBinding, Document, DocumentKind, MAX_WORKFLOW_STEPS, RefName, StepRegistration, ToolStatus,
+    WorkflowDefinition, closest_name,
+};
+
+use super::agent::tool_warning;
+use super::{Definition, Registry, RegistryError, ValidationContext, security_uri_issue};
+use crate::Unavailable;
+use crate::access::Session;
+use crate::toolset::VersionedRef;
+
+/// The prefix of the names of built-in step handlers.
+const BUILT_IN_PREFIX: &str = "quantum.";
+
+/// The names that a step cannot have, because expressions use them for other values.
+const RESERVED_STEP_NAMES: [&str; 7] = ["input", "param", "steps", "item", "index", "output", "error"];
+
+/// The maximum number of characters of the display name of a workflow.
+const MAX_NAME_CHARS: usize = 128;
+
+/// The maximum number of characters of the name of a step.
+const MAX_STEP_NAME_CHARS: usize = 128;
+
+/// The maximum number of issues that are reported.
+const MAX_ISSUES: usize = 50;
+
+impl Definition for WorkflowDefinition {
+    const KIND: DocumentKind = DocumentKind::Workflow;
+    const NOUN: &'static str = "workflow";
+
+    fn ref_name(&self) -> &RefName {
+        &self.ref_name
+    }
+
+    fn resource(&self) -> Resource<'_> {
+        Resource::Workflow { name: self.ref_name.as_str() }
+    }
+
+    fn version(&self) -> Option<&Version> {
+        Some(&self.version)
+    }
+
+    fn status(&self) -> ToolStatus {
+        self.status
+    }
+
+    async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+        check_workflow(self, context).await
+    }
+}
+
+/// Checks a workflow. Returns warnings for its author, or all issues.
+pub(super) async fn check_workflow(
+    workflow: &WorkflowDefinition,
+    _context: &ValidationContext<'_>,
+) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+    let mut issues: Vec<DefinitionIssue> = reserved_name_issue("/refName", &workflow.ref_name).into_iter().collect();
+    issues.extend(workflow.security_uri.as_deref().and_then(security_uri_issue));
+    if let Some(count) = workflow.name.as_ref().map(|name| name.chars().count())
+        && !(1..=MAX_NAME_CHARS).contains(&count)
+    {
+        issues.push(issue("/name", format!("must have 1 to {MAX_NAME_CHARS} characters, got {count}")));
+    }
+    issues.extend(step_issues(workflow));
+    issues.truncate(MAX_ISSUES);
+    Ok(if issues.is_empty() { Ok(Vec::new()) } else { Err(Issues(issues)) })
+}
+
+/// Returns the issues of the steps that need no other definition: their number, names and dependencies.
+fn step_issues(workflow: &WorkflowDefinition) -> Vec<DefinitionIssue> {
+    let count = workflow.steps.len();
+    if !(1..=MAX_WORKFLOW_STEPS).contains(&count) {
+        return vec![issue("/steps", format!("must have 1 to {MAX_WORKFLOW_STEPS} steps, got {count}"))];
+    }
+    let names: HashSet<&str> = workflow.steps.iter().map(|step| step.name.as_str()).collect();
+    let (mut seen, mut issues) = (HashSet::new(), Vec::new());
+    for (at, step) in workflow.steps.iter().enumerate() {
+        if issues.len() >= MAX_ISSUES {
+            break;
+        }
+        let path = format!("/steps/{at}/name");
+        if let Some(message) = step_name_issue(&step.name) {
+            issues.push(issue(&path, message));
+        } else if !seen.insert(step.name.as_str()) {
+            issues.push(issue(&path, format!("must be unique, but another step is also named `{}`", step.name)));
+        }
+        for (index, dependency) in step.depends_on.iter().enumerate() {
+            let name = dependency.split('.').next().unwrap_or_default();
+            if names.contains(name) {
+                continue;
+            }
+            let hint = closest_name(name, names.iter().copied());
+            let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            let path = format!("/steps/{at}/dependsOn/{index}");
+            issues.push(issue(&path, format!("must name a step of this workflow, got `{dependency}`{hint}")));
+        }
+    }
+    issues
+}
+
+fn step_name_issue(name: &str) -> Option<String> {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let is_valid = name.starts_with(is_letter)
+        && name.len() <= MAX_STEP_NAME_CHARS
+        && name.chars().all(|c| is_letter(c) || c.is_ascii_digit() || c == '-');
+    if !is_valid {
+        return Some(format!(
+            "must have 1 to {MAX_STEP_NAME_CHARS} letters, digits, `_` and `-`, and start with a letter or `_`, got `{name}`"
+        ));
+    }
+    let is_reserved = RESERVED_STEP_NAMES.contains(&name);
+    is_reserved.then(|| format!("`{name}` has another meaning in expressions; choose another name"))
+}
+
+impl Definition for StepRegistration {
+    const KIND: DocumentKind = DocumentKind::StepRegistration;
+    const NOUN: &'static str = "step registration";
+
+    fn ref_name(&self) -> &RefName {
+        &self.name
+    }
+
+    fn resource(&self) -> Resource<'_> {
+        Resource::StepRegistration { name: self.name.as_str() }
+    }
+
+    fn expand_fields(fields: &mut Map<String, Value>) -> Result<(), Issues> {
+        use_ref_name_as_name(fields)
+    }
+
+    async fn users(
+        document: &Document<Self>,
+        registry: &Registry,
+        session: &Session,
+    ) -> Result<Option<String>, RegistryError> {
+        registry.workflows_of_registration(session, document).await
+    }
+
+    async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+        let mut issues: Vec<DefinitionIssue> = reserved_name_issue("/name", &self.name).into_iter().collect();
+        let tool = VersionedRef::parse(&self.tool_ref).filter(|tool| !tool.name.trim().is_empty());
+        if tool.is_none() {
+            let message = "must be the name of a tool, which may have a version requirement such as `name@^1.2`";
+            issues.push(issue("/toolRef", format!("{message}, got `{}`", self.tool_ref)));
+        }
+        for (field, mapping) in [("inputMapping", &self.input_mapping), ("outputMapping", &self.output_mapping)] {
+            for (name, text) in mapping {
+                let path = || format!("/{field}/{}", name.replace('~', "~0").replace('/', "~1"));
+                issues.extend(Template::parse(text).err().map(|error| issue(&path(), error.to_string())));
+            }
+        }
+        match tool {
+            Some(tool) if issues.is_empty() => {
+                Ok(Ok(tool_warning(context, &tool, "the step").await?.into_iter().collect()))
+            }
+            _ => Ok(Err(Issues(issues))),
+        }
+    }
+}
+
+impl Definition for ConditionBinding {
+    const KIND: DocumentKind = DocumentKind::ConditionBinding;
+    const NOUN: &'static str = "condition binding";
+
+    fn ref_name(&self) -> &RefName {
+        &self.name
+    }
+
+    fn resource(&self) -> Resource<'_> {
+        Resource::ConditionBinding { name: self.name.as_str() }
+    }
+
+    fn expand_fields(fields: &mut Map<String, Value>) -> Result<(), Issues> {
+        use_ref_name_as_name(fields)
+    }
+
+    async fn users(
+        document: &Document<Self>,
+        registry: &Registry,
+        session: &Session,
+    ) -> Result<Option<String>, RegistryError> {
+        registry.workflows_of_condition(session, document).await
+    }
+
+    async fn check(&self, _context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+        let mut issues: Vec<DefinitionIssue> = reserved_name_issue("/name", &self.name).into_iter().collect();
+        match Template::parse(&self.condition) {
+            Err(error) => issues.push(issue("/condition", error.to_string())),
+            Ok(condition) if condition.single().is_none() => {
+                let message = "must be one `${…}` expression, such as `${input.amount > 1000}`";
+                issues.push(issue("/condition", format!("{message}, got `{}`", self.condition)));
+            }
+            Ok(_) => {}
+        }
+        Ok(if issues.is_empty() { Ok(Vec::new()) } else { Err(Issues(issues)) })
+    }
+}
+
+/// Returns an issue if a name has the prefix of the built-in step handlers. Names are case-insensitive.
+fn reserved_name_issue(path: &str, name: &RefName) -> Option<DefinitionIssue> {
+    let message =
+        format!("`{name}` must not start with `{BUILT_IN_PREFIX}`, the prefix of built-in steps; choose another name");
+    name.key().starts_with(BUILT_IN_PREFIX).then(|| issue(path, message))
+}
+
+/// Moves `refName` to `name`, which is the stored field. If a body has both, they must be equal.
+fn use_ref_name_as_name(fields: &mut Map<String, Value>) -> Result<(), Issues> {
+    let Some(ref_name) = fields.shift_remove("refName") else { return Ok(()) };
+    match fields.get("name").filter(|name| !name.is_null()) {
+        None => drop(fields.insert("name".into(), ref_name)),
+        Some(name) if !is_same_name(name, &ref_name) => {
+            let message = format!("must be equal to `refName`, which is {ref_name}, got {name}");
+            return Err(Issues(vec![issue("/name", message)]));
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+fn is_same_name(name: &Value, ref_name: &Value) -> bool {
+    match (name.as_str(), ref_name.as_str()) {
+        (Some(name), Some(ref_name)) => name.eq_ignore_ascii_case(ref_name),
+        _ => name == ref_name,
+    }
+}
+
+fn issue(path: &str, message: String) -> DefinitionIssue {
+    DefinitionIssue { path: path.to_owned(), message }
+}
