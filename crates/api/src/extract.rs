@@ -16,6 +16,7 @@ use toolwright_catalog::identity::KeyWatch;
 use toolwright_catalog::registry::WriteOrigin;
 use toolwright_types::{CorrelationId, DefinitionSource, RefName, closest_name, field_names};
 
+use crate::browser;
 use crate::problem::{Code, Problem};
 use crate::request_log::SessionSlot;
 use crate::state::AppState;
@@ -30,14 +31,17 @@ impl FromRequestParts<AppState> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
-        let key = bearer_key(&parts.headers)?;
+        let credential = credential(parts)?;
         let realm = match parts.headers.get("x-realm") {
             Some(name) => {
                 Some(name.to_str().map_err(|_| Problem::invalid("X-Realm", "must be the name of a realm, in ASCII"))?)
             }
             None => None,
         };
-        let mut session = engine.identity.authenticate(key, realm).await?;
+        let mut session = match credential {
+            Credential::Key(key) => engine.identity.authenticate(key, realm).await?,
+            Credential::Cookie(cookie) => engine.identity.authenticate_browser(cookie, realm).await?,
+        };
         session.correlation = parts.extensions.get::<CorrelationId>().cloned();
         if let Some(slot) = parts.extensions.get::<SessionSlot>() {
             slot.set(&session);
@@ -46,15 +50,36 @@ impl FromRequestParts<AppState> for Caller {
     }
 }
 
-/// The API key of the request, for responses that must end when the key is revoked.
+/// The API key or browser session of the request, for responses that must end when it is revoked.
 pub(crate) struct CallerKey(pub KeyWatch);
 
 impl FromRequestParts<AppState> for CallerKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
-        Ok(Self(engine.identity.watch_key(bearer_key(&parts.headers)?)))
+        Ok(Self(match credential(parts)? {
+            Credential::Key(key) => engine.identity.watch_key(key),
+            Credential::Cookie(cookie) => engine.identity.watch_browser(cookie),
+        }))
     }
+}
+
+/// What a request authenticates itself with.
+enum Credential<'p> {
+    Key(&'p str),
+    Cookie(&'p str),
+}
+
+/// Returns the API key of the `Authorization` header, or else the cookie of a browser that is logged in. A browser sends
+/// its cookie also with requests that other pages cause, so such a request must prove that it comes from the UI.
+fn credential(parts: &Parts) -> Result<Credential<'_>, Problem> {
+    if !parts.headers.contains_key(AUTHORIZATION)
+        && let Some(cookie) = browser::session_cookie(parts)
+    {
+        browser::check_origin(&parts.method, &parts.headers)?;
+        return Ok(Credential::Cookie(cookie));
+    }
+    bearer_key(&parts.headers).map(Credential::Key)
 }
 
 /// Returns the API key in the `Authorization` header.

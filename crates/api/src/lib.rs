@@ -4,6 +4,7 @@
 //! policies. There is no SQL here.
 
 mod approval_views;
+mod browser;
 mod call_filter;
 mod collection;
 mod conversation_views;
@@ -29,10 +30,11 @@ pub mod wire;
 use std::sync::LazyLock;
 
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::Uri;
+use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use toolwright_engine::Engine;
+use tower_service::Service as _;
 
 pub use problem::{Code, Problem};
 pub use routes::mcp::{McpServer, McpServices};
@@ -44,8 +46,14 @@ pub const MAX_BODY_BYTES: usize = 8 << 20;
 /// characters of a document that is sent as a JSON string.
 pub const MAX_DOCUMENT_BYTES: usize = 80 << 20;
 
-/// Returns the router of the whole server.
+/// Returns the router of the whole server, without the web UI.
 pub fn router(engine: Engine, mcp: McpServices) -> Router {
+    router_with_pages(engine, mcp, Router::new().fallback(no_route))
+}
+
+/// Returns the router of the whole server. `pages` serves the GET requests that no route matches and whose path does not
+/// belong to the API.
+pub fn router_with_pages(engine: Engine, mcp: McpServices, pages: Router) -> Router {
     let (api, document) = openapi::router().split_for_parts();
     let document = openapi::text(&document);
     let api = match mcp.server {
@@ -54,7 +62,8 @@ pub fn router(engine: Engine, mcp: McpServices) -> Router {
     };
     api.route("/openapi.json", axum::routing::get(|| async move { json_text(document) }))
         .route("/docs", axum::routing::get(|| async { (reference::HEADERS, reference_page()) }))
-        .fallback(no_route)
+        .merge(routes::session::routes())
+        .fallback(move |request: Request| unmatched(pages.clone(), request))
         .method_not_allowed_fallback(wrong_method)
         // The three layers are added as one layer. Each added layer costs an allocation and a clone of the inner
         // service per request.
@@ -77,6 +86,33 @@ pub fn reference_page() -> &'static str {
 
 fn json_text(text: String) -> Response {
     ([(axum::http::header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// Responds to a request that no route matches.
+async fn unmatched(mut pages: Router, request: Request) -> Response {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    if is_read && !is_api_path(request.uri().path()) {
+        return pages.call(request).await.into_response();
+    }
+    no_route(request.uri().clone()).await.into_response()
+}
+
+/// Whether a path can only be a route, so that an unknown path is an error and not a page.
+fn is_api_path(path: &str) -> bool {
+    const SEGMENTS: [&str; 11] = [
+        "api",
+        "docs",
+        "errors",
+        "healthz",
+        "hooks",
+        "mcp",
+        "metrics",
+        "openapi.json",
+        "readyz",
+        "system",
+        ".well-known",
+    ];
+    path.split('/').nth(1).is_some_and(|segment| SEGMENTS.contains(&segment))
 }
 
 async fn no_route(uri: Uri) -> Problem {

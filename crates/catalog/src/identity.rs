@@ -1,7 +1,7 @@
 //! Authenticates API keys, manages keys and realms, and creates the first administrator.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
@@ -19,6 +19,8 @@ use toolwright_types::{
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
+pub use crate::browser_login::{BrowserLogin, SESSION_LIFETIME};
+use crate::browser_login::{Credential, LoginLink};
 pub use crate::key_watch::KeyWatch;
 
 /// How long a key is cached. A key that was revoked on another server works for at most this long.
@@ -26,32 +28,34 @@ const KEY_CACHE_TTL: Duration = Duration::from_secs(10);
 
 /// Authenticates callers and manages keys and realms. Cheap to clone.
 #[derive(Clone)]
-pub struct Identity(Arc<Inner>);
+pub struct Identity(pub(crate) Arc<Inner>);
 
-struct Inner {
-    store: Store,
+pub(crate) struct Inner {
+    pub(crate) store: Store,
     access: Access,
-    admin: Arc<Principal>,
+    pub(crate) admin: Arc<Principal>,
     /// The hash of the administrator's key from the environment. The database does not contain it.
-    admin_key: Option<[u8; 32]>,
-    /// The principals by the hash of their API key.
-    principals: Cache<[u8; 32], CachedKey>,
-    /// Notifies the open streams of this server when a key is revoked.
-    revocations: watch::Sender<()>,
+    pub(crate) admin_key: Option<[u8; 32]>,
+    /// The principals by the hash of their API key or browser session.
+    pub(crate) principals: Cache<[u8; 32], CachedKey>,
+    /// Notifies the open streams of this server when a key is revoked or a browser logs out.
+    pub(crate) revocations: watch::Sender<()>,
+    /// The link that was printed at the start and not used yet.
+    pub(crate) login_link: Mutex<Option<LoginLink>>,
     /// The realms by id. Entries never become stale, because realms are neither changed nor deleted.
     realms: Cache<RealmId, Arc<RealmScope>>,
 }
 
-/// A key that was found in the database.
+/// A key or browser session that was found in the database.
 #[derive(Clone)]
-struct CachedKey {
-    found_at: Instant,
-    expires_at: Option<Timestamp>,
-    principal: Arc<Principal>,
+pub(crate) struct CachedKey {
+    pub(crate) found_at: Instant,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) principal: Arc<Principal>,
 }
 
 impl CachedKey {
-    fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.found_at.elapsed() < KEY_CACHE_TTL && self.expires_at.is_none_or(|end| end > SystemClock.now())
     }
 }
@@ -142,6 +146,7 @@ impl Identity {
             admin_key: admin_key.map(|key| hash(key.expose_secret())),
             principals: Cache::new(10_000),
             revocations: watch::Sender::new(()),
+            login_link: Mutex::new(None),
             realms: Cache::new(10_000),
             store,
         })))
@@ -162,7 +167,16 @@ impl Identity {
 
     /// Authenticates a key and returns a session in the given realm, or in the home realm of the principal.
     pub async fn authenticate(&self, key: &str, realm: Option<&str>) -> Result<Session, AuthenticationError> {
-        let principal = self.principal_of(hash(key)).await?.ok_or(AuthenticationError::UnknownKey)?;
+        self.session_of(&Credential::Key(hash(key)), realm).await
+    }
+
+    /// Returns a session of the principal of a credential.
+    pub(crate) async fn session_of(
+        &self,
+        credential: &Credential,
+        realm: Option<&str>,
+    ) -> Result<Session, AuthenticationError> {
+        let principal = self.principal_of(credential).await?.ok_or(AuthenticationError::UnknownKey)?;
         let realm = match realm {
             None => self.home_realm(&principal).await?,
             Some(name) => self.enter_realm(&principal, name).await?,
@@ -251,11 +265,18 @@ impl Identity {
 
     /// Watches the key of a request whose response takes long, so that the response can end when the key is rejected.
     pub fn watch_key(&self, key: &str) -> KeyWatch {
-        KeyWatch::new(self.clone(), hash(key), self.0.revocations.subscribe())
+        KeyWatch::new(self.clone(), Credential::Key(hash(key)), self.0.revocations.subscribe())
     }
 
-    /// Returns the principal of the key with this hash, unless the key is unknown, revoked or expired.
-    pub(crate) async fn principal_of(&self, hash: [u8; 32]) -> Result<Option<Arc<Principal>>, Unavailable> {
+    /// Returns the principal of a credential, unless it is unknown, revoked or expired.
+    pub(crate) async fn principal_of(&self, credential: &Credential) -> Result<Option<Arc<Principal>>, Unavailable> {
+        match credential {
+            Credential::Key(hash) => self.principal_of_key(*hash).await,
+            Credential::BrowserSession(hashes) => self.principal_of_browser_session(hashes).await,
+        }
+    }
+
+    async fn principal_of_key(&self, hash: [u8; 32]) -> Result<Option<Arc<Principal>>, Unavailable> {
         if self.0.admin_key.is_some_and(|admin| bool::from(admin.ct_eq(&hash))) {
             return Ok(Some(Arc::clone(&self.0.admin)));
         }
@@ -324,7 +345,7 @@ impl Identity {
         if same_roles && same_home { Ok(principal) } else { Err(ManageError::OtherPrincipal(name.clone())) }
     }
 
-    async fn issue(
+    pub(crate) async fn issue(
         &self,
         owner: &Principal,
         label: &str,
@@ -357,7 +378,7 @@ fn write_failed(error: EnsureError) -> Unavailable {
 }
 
 /// Hashes a key. A salt is not necessary, because keys have 256 random bits and cannot be guessed.
-fn hash(key: &str) -> [u8; 32] {
+pub(crate) fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 

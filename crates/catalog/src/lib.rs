@@ -6,6 +6,7 @@
 pub mod access;
 mod agent;
 mod agentic;
+mod browser_login;
 mod catalog;
 mod definition_graph;
 pub mod entity_type;

@@ -82,6 +82,7 @@ mod db;
 mod sql;
 
 mod backup;
+mod browser_sessions;
 mod conversations;
 mod definitions;
 mod drift;
@@ -101,6 +102,7 @@ mod tenancy;
 mod writer;
 
 pub use backup::{BackupError, check_sqlite, copy_sqlite};
+pub use browser_sessions::NewBrowserSession;
 pub use conversations::{
     Conversation, ConversationCursor, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation,
     NewTurn, RealmConversations, Turn, UnknownConversationStatus, UpdateError,

@@ -116,7 +116,10 @@ pub(crate) async fn run(args: ServeArgs, environment: Environment) -> anyhow::Re
     engine.spawn_background(imports.clone().keep_in_sync(DISCOVERY_INTERVAL, engine.shutdown_token()));
     engine.spawn_background(memory::release_unused_periodically(engine.shutdown_token()));
     let mcp = McpServices { server: mcp_server(&config, &engine, args.mcp_fixtures), imports };
-    let app = toolwright_api::router(engine.clone(), mcp);
+    let app = toolwright_api::router_with_pages(engine.clone(), mcp, toolwright_ui::router());
+    if address.ip().is_loopback() {
+        print_login_link(&engine, address)?;
+    }
     connections.spawn(listen::serve(listener, app, config.connection_limits(), stop.clone()));
     connections.close();
     // Install the signal handlers before printing the address, because a signal may follow immediately.
@@ -242,6 +245,15 @@ fn print_admin_key(key: &SecretString, address: std::net::SocketAddr) -> std::io
         writeln!(out, "                                   export TOOLWRIGHT_URL={url}")?;
     }
     writeln!(out)
+}
+
+/// Prints the link with which the user of this machine opens the web UI without an API key. The token is in the
+/// fragment, which browsers do not send, so that no log contains it.
+fn print_login_link(engine: &Engine, address: std::net::SocketAddr) -> std::io::Result<()> {
+    let token = engine.identity.issue_login_link();
+    let mut out = std::io::stderr();
+    writeln!(out, "\n  Web UI (this link works once, for 15 minutes):\n")?;
+    writeln!(out, "    http://{address}/login#token={}\n", token.expose_secret())
 }
 
 /// Installs the signal handlers. The returned future completes on SIGINT or SIGTERM.

@@ -31,6 +31,7 @@ pub(crate) mod realms;
 pub(crate) mod runs;
 pub(crate) mod secrets;
 pub(crate) mod server;
+pub(crate) mod session;
 pub(crate) mod tables;
 pub(crate) mod tool_exports;
 pub(crate) mod tools;

@@ -16,6 +16,7 @@ mod api_records;
 mod apply_sets;
 mod approval_lists;
 mod bad_input;
+mod browser_sessions;
 mod calls;
 mod composite_tools;
 mod contract;
