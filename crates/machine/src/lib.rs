@@ -16,6 +16,7 @@ mod status;
 pub mod timeline;
 pub mod trial;
 pub mod view;
+pub mod workflow;
 
 pub use agent::AgentRun;
 pub use filter::{AppliesTo, ContentFilter, FilterRules, InvalidFilter};

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_machine::agent::{
-    AgentRun, CallToRun, ClientResult, ClientResultError, Effect, Event, EventError, EventKind,
+    AgentRun, CallToRun, ClientResult, ClientResultError, Effect, Event, EventError, EventKind, PreparedCall,
 };
 use toolwright_machine::journal::{EntryBody, RunStart};
 use toolwright_store::{RunChange, WriteError};
@@ -167,7 +167,7 @@ impl RunCore {
 
     /// Records the outcome of an effect.
     pub(crate) async fn complete(&mut self, outcome: EffectOutcome) -> Result<(), WriteError> {
-        let (event, ready) = match outcome {
+        let event = match outcome {
             EffectOutcome::TooLate { call, ready, allowance } => {
                 self.work.ready.extend(ready.map(|ready| (call.call_id.clone(), *ready)));
                 let running = self.start_call(call, allowance, Intents::Record).await?;
@@ -182,14 +182,13 @@ impl RunCore {
                 return Ok(());
             }
             EffectOutcome::Scheduled => return Ok(()),
-            EffectOutcome::Event(event) => (event, Vec::new()),
+            EffectOutcome::Event(event) => event,
             EffectOutcome::PreparedAgain { call_id, call, ready } => {
                 self.work.ready.extend(ready.map(|ready| (call_id.clone(), *ready)));
-                (EventKind::PreparedAgain { call_id, call }, Vec::new())
+                EventKind::PreparedAgain { call_id, call }
             }
             EffectOutcome::Prepared { iteration, results } => {
-                let (calls, ready) = results.into_iter().unzip();
-                (EventKind::Prepared { iteration, calls }, ready)
+                return self.complete_preparation(iteration, results).await;
             }
         };
         let child_suspended = matches!(event, EventKind::ChildSuspended { .. });
@@ -202,11 +201,28 @@ impl RunCore {
         if let Err(error) = self.record_and_apply(event, Durability::Deferred).await? {
             tracing::debug!(run = %self.handle.id, %error, "the outcome of an effect came too late");
         }
-        let by_call = self.machine.calls().cloned().zip(ready);
-        self.work.ready.extend(by_call.filter_map(|(call_id, ready)| Some((call_id, ready?))));
         if child_suspended {
             // The child run may have ended before this run recorded that it waits for the child.
             self.check_children();
+        }
+        Ok(())
+    }
+
+    /// Records the preparation of calls, and keeps the prepared calls until they start.
+    async fn complete_preparation(
+        &mut self,
+        iteration: u32,
+        results: Vec<(PreparedCall, Option<ReadyCall>)>,
+    ) -> Result<(), WriteError> {
+        let (calls, mut ready): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+        let event = EventKind::Prepared { iteration, calls };
+        if let Err(error) = self.record_and_apply(event, Durability::Deferred).await? {
+            tracing::debug!(run = %self.handle.id, %error, "the preparation of calls came too late");
+        }
+        for (position, call_id) in self.machine.prepared_calls(iteration) {
+            if let Some(ready) = ready.get_mut(position).and_then(Option::take) {
+                self.work.ready.insert(call_id.clone(), ready);
+            }
         }
         Ok(())
     }

@@ -28,11 +28,15 @@ pub enum RunStatus {
     AwaitingApproval,
     /// The run is suspended until a client acts.
     AwaitingClient,
+    /// The run is suspended until a signal, a time or the end of a child run.
+    Waiting,
+    /// A person has paused the run.
+    Paused,
 }
 
 impl RunStatus {
     /// All statuses.
-    pub const ALL: [RunStatus; 9] = [
+    pub const ALL: [RunStatus; 11] = [
         RunStatus::Running,
         RunStatus::Completed,
         RunStatus::MaxIterations,
@@ -42,11 +46,20 @@ impl RunStatus {
         RunStatus::Cancelled,
         RunStatus::AwaitingApproval,
         RunStatus::AwaitingClient,
+        RunStatus::Waiting,
+        RunStatus::Paused,
     ];
 
     /// Whether the run has ended.
     pub fn is_terminal(self) -> bool {
-        !matches!(self, RunStatus::Running | RunStatus::AwaitingApproval | RunStatus::AwaitingClient)
+        !matches!(
+            self,
+            RunStatus::Running
+                | RunStatus::AwaitingApproval
+                | RunStatus::AwaitingClient
+                | RunStatus::Waiting
+                | RunStatus::Paused
+        )
     }
 
     /// The name on the wire.
@@ -61,6 +74,8 @@ impl RunStatus {
             RunStatus::Cancelled => "CANCELLED",
             RunStatus::AwaitingApproval => "AWAITING_APPROVAL",
             RunStatus::AwaitingClient => "AWAITING_CLIENT",
+            RunStatus::Waiting => "WAITING",
+            RunStatus::Paused => "PAUSED",
         }
     }
 }

@@ -6,6 +6,7 @@ use toolwright_types::{CallId, CallMetadata, RunId, RunStatus, Timestamp, ToolEn
 
 use super::CallFacts;
 use super::run::is_zero;
+use crate::workflow::ItemRef;
 use crate::{ApprovalTrigger, Ending};
 
 /// The calls of one model reply, in the order in which the model requested them.
@@ -42,7 +43,23 @@ pub(super) struct Call {
     /// The number of earlier attempts: repeated intents, recoveries, and resumptions of a child run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
+    /// The step of a workflow that makes the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepOfCall>,
     pub state: CallState,
+}
+
+/// The step of a workflow that makes a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct StepOfCall {
+    pub of: ItemRef,
+    /// The iteration in which the call was prepared.
+    pub iteration: u32,
+    /// The position of the call among the calls that were prepared together.
+    pub position: u32,
+    /// The call of the first attempt, if this call is a retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<CallId>,
 }
 
 /// A child run that is suspended, with the call that waits for it.
@@ -106,11 +123,14 @@ impl Batch {
 
     /// Whether some calls are unfinished and none of them is running.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.is_done()
-            && !self
-                .calls
-                .iter()
-                .any(|call| matches!(call.state, CallState::Running | CallState::Interrupted | CallState::Approved))
+        !self.is_done() && !self.has_work()
+    }
+
+    /// Whether the driver works on a call.
+    pub(super) fn has_work(&self) -> bool {
+        let is_active =
+            |call: &Call| matches!(call.state, CallState::Running | CallState::Interrupted | CallState::Approved);
+        self.calls.iter().any(is_active)
     }
 
     /// Whether any call awaits a person's decision, or waits for a child run that awaits one.
@@ -121,6 +141,16 @@ impl Batch {
             _ => false,
         };
         self.calls.iter().any(|call| awaits_approval(&call.state))
+    }
+
+    /// Whether any call awaits the client, or waits for a child run that awaits one.
+    pub(super) fn awaits_client(&self) -> bool {
+        let awaits_client = |state: &CallState| match state {
+            CallState::AwaitingClient { .. } => true,
+            CallState::ChildSuspended { status, .. } => *status == RunStatus::AwaitingClient,
+            _ => false,
+        };
+        self.calls.iter().any(|call| awaits_client(&call.state))
     }
 
     pub(super) fn next_expiry(&self) -> Option<Timestamp> {

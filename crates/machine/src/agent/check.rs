@@ -5,7 +5,7 @@ use toolwright_types::{CallId, Timestamp};
 use super::call::{Call, CallState};
 use super::planned;
 use super::run::{AgentRun, Phase};
-use super::{Decision, Event, EventError, EventKind};
+use super::{Decision, Event, EventError, EventKind, MAX_BUFFERED_SIGNALS};
 
 pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
     match &event.kind {
@@ -36,6 +36,8 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         }
         EventKind::ClientReturned { call_id, .. } => expect_client(run, call_id, event.at),
         EventKind::Expired { call_id } => expect_waiting(run, call_id),
+        EventKind::SignalReceived { name, .. } => expect_signal(run, name),
+        EventKind::Paused { .. } | EventKind::Resumed { .. } => expect_workflow(run),
         EventKind::Recovered { call_id: None }
         | EventKind::TimerFired
         | EventKind::Cancelled { .. }
@@ -58,13 +60,22 @@ fn expect_model_call(run: &AgentRun, iteration: u32) -> Result<(), EventError> {
 }
 
 fn expect_preparation(run: &AgentRun, iteration: u32, found: usize) -> Result<(), EventError> {
-    match &run.phase {
-        Phase::Preparing(calls) if run.resource_usage.iterations == iteration => {
-            let expected = calls.len();
-            if found == expected { Ok(()) } else { Err(EventError::PreparedCount { expected, found }) }
-        }
-        _ => Err(EventError::NotPreparing(iteration)),
-    }
+    let expected = match (&run.phase, &run.workflow) {
+        (Phase::Preparing(calls), _) if run.resource_usage.iterations == iteration => calls.len(),
+        (_, Some(state)) => state.preparing.get(&iteration).map(Vec::len).ok_or(EventError::NotPreparing(iteration))?,
+        _ => return Err(EventError::NotPreparing(iteration)),
+    };
+    if found == expected { Ok(()) } else { Err(EventError::PreparedCount { expected, found }) }
+}
+
+fn expect_signal(run: &AgentRun, name: &str) -> Result<(), EventError> {
+    let state = run.workflow.as_ref().ok_or(EventError::NoWorkflow)?;
+    let is_awaited = state.awaiting.contains_key(name);
+    if is_awaited || state.buffered_signals() < MAX_BUFFERED_SIGNALS { Ok(()) } else { Err(EventError::TooManySignals) }
+}
+
+fn expect_workflow(run: &AgentRun) -> Result<(), EventError> {
+    run.workflow.as_ref().map(drop).ok_or(EventError::NoWorkflow)
 }
 
 fn expect_second_preparation(run: &AgentRun, id: &CallId) -> Result<(), EventError> {

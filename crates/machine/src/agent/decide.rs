@@ -36,7 +36,7 @@ pub(super) fn decide(
         _ => Err(error),
     })?;
     check_well_formed(call)?;
-    if spec.plan.is_none() {
+    if spec.plan.is_none() && spec.workflow.is_none() {
         check_not_repeated(facts, call)?;
     }
     check_policy(&spec.policy, facts, call.input)?;

@@ -82,6 +82,10 @@ pub struct CallToRun {
     pub iteration: u32,
     /// The id of the call. The envelope must have the same id.
     pub call_id: CallId,
+    /// The call of the first attempt, if a step of a workflow makes the call again. Both calls have the same idempotency
+    /// key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_call: Option<CallId>,
     /// The input of the call, before names are replaced by ids.
     pub input: Value,
     /// The facts on which the machine decided that the call may run.

@@ -5,7 +5,7 @@ use toolwright_types::{ErrorCode, OnMissing, SideEffects, ToolError};
 
 use super::call::{Call, CallState};
 use super::run::{AgentRun, Phase};
-use super::{planned, preparation, tool_messages};
+use super::{planned, preparation, tool_messages, workflow};
 use crate::{Ending, RunStatus, resolve_pins};
 
 impl AgentRun {
@@ -24,6 +24,9 @@ impl AgentRun {
         for call in calls.iter_mut().filter(|call| call.state != CallState::Done) {
             let error = unfinished_call_error(call, &ending);
             closer.fail(call, error);
+        }
+        if self.workflow.is_some() {
+            return workflow::record_end(self, &calls, &ending);
         }
         if self.plan.is_some() {
             // The conversation of a planned run has no tool calls, so it gets no results.

@@ -144,8 +144,31 @@ pub enum EventKind {
         /// The call.
         call_id: CallId,
     },
-    /// The timer for the run's time limit fired.
+    /// A timer of the run fired: its time limit, or a timer of a step.
     TimerFired,
+    /// A workflow received a signal.
+    SignalReceived {
+        /// The name of the signal.
+        name: String,
+        /// The payload.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        payload: Value,
+        /// The principal who sent the signal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent_by: Option<String>,
+    },
+    /// A workflow was paused: the calls in progress end, and nothing else starts.
+    Paused {
+        /// The principal who paused the workflow.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// A paused workflow continues.
+    Resumed {
+        /// The principal who resumed the workflow.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
     /// The run was cancelled.
     Cancelled {
         /// A message for people.
@@ -180,6 +203,9 @@ impl EventKind {
             EventKind::ClientReturned { .. } => "client_returned",
             EventKind::Expired { .. } => "expired",
             EventKind::TimerFired => "timer_fired",
+            EventKind::SignalReceived { .. } => "signal_received",
+            EventKind::Paused { .. } => "paused",
+            EventKind::Resumed { .. } => "resumed",
             EventKind::Cancelled { .. } => "cancelled",
             EventKind::Failed { .. } => "failed",
         }
@@ -302,6 +328,12 @@ pub enum EventError {
     /// The approval or client request has expired.
     #[error("the time to answer call `{0}` has expired")]
     Expired(CallId),
+    /// The run executes no workflow.
+    #[error("the run executes no workflow, so it cannot be paused and receives no signals")]
+    NoWorkflow,
+    /// The run has too many signals that no step has received.
+    #[error("the run has {max} signals that no step has received; send this one later", max = super::MAX_BUFFERED_SIGNALS)]
+    TooManySignals,
     /// The tool definition changed after the approval was requested.
     #[error("the tool definition of call `{0}` differs from the one that was shown")]
     DefinitionChanged(CallId),

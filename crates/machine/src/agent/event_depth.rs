@@ -48,6 +48,9 @@ impl EventKind {
                 decided_by,
                 reason,
             },
+            EventKind::SignalReceived { name, payload, sent_by } => {
+                EventKind::SignalReceived { name, payload: limit_depth(payload), sent_by }
+            }
             EventKind::ClientReturned { call_id, result } => {
                 EventKind::ClientReturned { call_id, result: limit_result_depth(result) }
             }

@@ -74,6 +74,12 @@ impl AgentRun {
             EventKind::Intended { .. } | EventKind::ChildSuspended { .. } | EventKind::ChildEnded { .. } => {}
             _ => return true,
         }
+        // A failed step of a workflow closes the calls that wait for a person, a client or a child run.
+        let calls = || self.batch().into_iter().flat_map(|batch| &batch.calls);
+        let waits = |call: &Call| !matches!(call.state, CallState::Running | CallState::Interrupted);
+        if self.workflow.is_some() && calls().any(|call| is_started_write(call) && waits(call)) {
+            return true;
+        }
         usage.active_us = self.active_us_at(event.at);
         let queued =
             self.batch().into_iter().flat_map(|batch| &batch.calls).filter(|call| call.state == CallState::Queued);

@@ -87,6 +87,9 @@ impl EventKind {
             | EventKind::ModelFailed { .. }
             | EventKind::Prepared { .. }
             | EventKind::TimerFired
+            | EventKind::SignalReceived { .. }
+            | EventKind::Paused { .. }
+            | EventKind::Resumed { .. }
             | EventKind::Cancelled { .. }
             | EventKind::Failed { .. } => None,
         }

@@ -75,6 +75,7 @@ mod saved;
 mod scheduling;
 mod spec;
 mod tool_messages;
+mod workflow;
 
 pub use approval::{ApprovalOutcome, ApprovalRecord};
 pub use call::SuspendedChild;
@@ -92,3 +93,4 @@ pub use planned::{APPROVE_PLAN_TOOL, fenced};
 pub use run::AgentRun;
 pub use saved::RestoreError;
 pub use spec::{PredefinedCall, RunSpec};
+pub use workflow::MAX_BUFFERED_SIGNALS;

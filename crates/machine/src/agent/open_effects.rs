@@ -25,7 +25,11 @@ impl AgentRun {
         match &self.phase {
             Phase::Model => vec![EffectId::Model(self.resource_usage.iterations)],
             Phase::Preparing(_) => vec![EffectId::Prepare(self.resource_usage.iterations)],
-            Phase::Calling(batch) => batch.calls.iter().filter_map(open_effect).collect(),
+            Phase::Calling(batch) => {
+                let preparing = self.workflow.iter().flat_map(|state| state.preparing.keys());
+                let preparing = preparing.map(|iteration| EffectId::Prepare(*iteration));
+                preparing.chain(batch.calls.iter().filter_map(open_effect)).collect()
+            }
             Phase::Ended(_) => vec![EffectId::Finish],
         }
     }
@@ -66,17 +70,27 @@ impl AgentRun {
     }
 
     fn preparation_effect(&self, iteration: u32) -> Option<Effect> {
-        let Phase::Preparing(requested) = &self.phase else {
-            return None;
+        let calls = match (&self.phase, &self.workflow) {
+            (Phase::Preparing(requested), _) => requested.iter().map(call_to_prepare).collect(),
+            (_, Some(state)) => {
+                state.preparing.get(&iteration)?.iter().map(|call| call_to_prepare(&call.requested)).collect()
+            }
+            _ => return None,
         };
-        Some(Effect::PrepareCalls { iteration, calls: requested.iter().map(call_to_prepare).collect() })
+        Some(Effect::PrepareCalls { iteration, calls })
+    }
+
+    /// The iteration in which a call was prepared.
+    fn iteration_of(&self, call: &Call) -> u32 {
+        call.step.as_ref().map_or(self.resource_usage.iterations, |step| step.iteration)
     }
 
     fn call_to_run(&self, call: &Call) -> Option<Box<CallToRun>> {
         let facts = call.facts.clone()?;
         Some(Box::new(CallToRun {
-            iteration: self.resource_usage.iterations,
+            iteration: self.iteration_of(call),
             call_id: call.call_id.clone(),
+            first_call: call.step.as_ref().and_then(|step| step.first.clone()),
             input: call.input.clone(),
             approved: self.decisions.iter().any(|record| record.approves(&call.call_id)),
             repeated: call.intended_at.is_some(),
@@ -95,7 +109,7 @@ impl AgentRun {
         };
         let facts = call.facts.as_ref()?;
         Some(ApprovalRequest {
-            iteration: self.resource_usage.iterations,
+            iteration: self.iteration_of(call),
             call_id: call.call_id.clone(),
             tool: facts.name.clone(),
             version: facts.version.clone(),
@@ -113,7 +127,7 @@ impl AgentRun {
             return None;
         };
         Some(ClientActionRequest {
-            iteration: self.resource_usage.iterations,
+            iteration: self.iteration_of(call),
             call_id: call.call_id.clone(),
             tool: call.name.clone(),
             version: call.version.clone(),

@@ -10,24 +10,35 @@ use super::call::{Batch, Call, CallState};
 use super::closer::CallCloser;
 use super::decide::{CallToDecide, decide};
 use super::run::{AgentRun, Phase};
+use super::workflow;
 
-pub(super) fn apply_preparation(run: &mut AgentRun, results: Vec<PreparedCall>) {
+pub(super) fn apply_preparation(run: &mut AgentRun, iteration: u32, results: Vec<PreparedCall>) {
+    if run.workflow.is_some() {
+        return workflow::apply_preparation(run, iteration, results);
+    }
     let Phase::Preparing(requested) = std::mem::replace(&mut run.phase, Phase::Model) else {
         return;
     };
     let (_, mut closer) = run.split_batch();
+    let calls = decide_calls(&mut closer, requested, results);
+    run.phase = Phase::Calling(Batch::new(calls));
+}
+
+/// Creates the calls that were prepared together, and decides on each of them.
+pub(super) fn decide_calls(
+    closer: &mut CallCloser<'_>,
+    requested: Vec<RequestedCall>,
+    results: Vec<PreparedCall>,
+) -> Vec<Call> {
     // All ids are assigned before any call is refused. A refusal is a result, so an equal call later in the same reply
     // would otherwise count as a repeat.
     let registered: Vec<(Call, bool, PreparedCall)> =
-        requested.into_iter().zip(results).map(|(call, result)| register_call(&mut closer, call, result)).collect();
-    let calls = registered
-        .into_iter()
-        .map(|(mut call, malformed, result)| {
-            decide_call(&mut closer, &mut call, malformed, result);
-            call
-        })
-        .collect();
-    run.phase = Phase::Calling(Batch::new(calls));
+        requested.into_iter().zip(results).map(|(call, result)| register_call(closer, call, result)).collect();
+    let decided = registered.into_iter().map(|(mut call, malformed, result)| {
+        decide_call(closer, &mut call, malformed, result);
+        call
+    });
+    decided.collect()
 }
 
 /// Creates the call for a request that was not prepared because the run ended first.
@@ -64,6 +75,7 @@ fn new_call(closer: &mut CallCloser<'_>, requested: RequestedCall, name: &str, v
         created_at: closer.now,
         intended_at: None,
         attempt: 0,
+        step: None,
         state: CallState::Queued,
     }
 }

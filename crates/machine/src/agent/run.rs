@@ -11,8 +11,10 @@ use super::call::{Batch, CallState, SuspendedChild};
 use super::ledger::Ledger;
 use super::model_calls::ModelCall;
 use super::planned::{self, PlanState};
+use super::workflow;
 use super::{ApplyOutcome, Effect, EffectId, Event, EventError, EventKind, RunSpec};
 use super::{check, client, interrupted_calls, preparation, reply, scheduling};
+use crate::workflow::WorkflowState;
 use crate::{AgentOutputs, Ending, Limits, ResourceUsage, RunStatus};
 
 /// The machine of one run: its state, its open effects, and the events it accepts.
@@ -38,6 +40,9 @@ pub struct AgentRun {
     /// The state of the plan, if the run follows a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) plan: Option<Box<PlanState>>,
+    /// The state of the workflow, if the run executes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) workflow: Option<Box<WorkflowState>>,
     pub(super) decisions: Vec<ApprovalRecord>,
     /// Whether the run continued after it was suspended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -78,16 +83,18 @@ impl AgentRun {
             warnings: Vec::new(),
             model_calls: Vec::new(),
             plan: None,
+            workflow: None,
             decisions: Vec::new(),
             resumed: false,
             issued: Vec::new(),
         };
-        match run.spec.plan.clone() {
-            Some(plan) => {
+        match (run.spec.plan.clone(), run.spec.workflow.clone()) {
+            (_, Some(workflow)) => workflow::start(&mut run, &workflow),
+            (Some(plan), None) => {
                 run.plan = Some(Box::new(PlanState::new()));
                 planned::start(&mut run, &plan);
             }
-            None => run.call_model(),
+            (None, None) => run.call_model(),
         }
         run
     }
@@ -166,7 +173,7 @@ impl AgentRun {
                 reply::apply_reply(self, *reply, schema_error, answer_unchecked)
             }
             EventKind::ModelFailed { reason, message, .. } => self.fail(&reason, message),
-            EventKind::Prepared { calls, .. } => preparation::apply_preparation(self, calls),
+            EventKind::Prepared { iteration, calls } => preparation::apply_preparation(self, iteration, calls),
             EventKind::PreparedAgain { call_id, call } => approval::apply_second_preparation(self, &call_id, call),
             EventKind::Intended { call_id } => interrupted_calls::record_intent(self, &call_id),
             EventKind::Recovered { call_id } => interrupted_calls::recover(self, call_id.as_ref()),
@@ -189,7 +196,13 @@ impl AgentRun {
             }
             EventKind::ClientReturned { call_id, result } => client::apply_result(self, &call_id, result),
             EventKind::Expired { call_id } => client::expire(self, &call_id),
-            EventKind::TimerFired => self.check_timeout(),
+            EventKind::TimerFired => {
+                self.check_timeout();
+                workflow::fire_timers(self);
+            }
+            EventKind::SignalReceived { name, payload, .. } => workflow::receive_signal(self, name, payload),
+            EventKind::Paused { .. } => workflow::set_paused(self, true),
+            EventKind::Resumed { .. } => workflow::set_paused(self, false),
             EventKind::Cancelled { message } => self.cancel(message),
             EventKind::Failed { reason, message } => self.fail(&reason, message),
         }
@@ -209,15 +222,22 @@ impl AgentRun {
     pub fn status(&self) -> RunStatus {
         match &self.phase {
             Phase::Ended(ending) => ending.status,
-            Phase::Calling(batch) if batch.is_waiting() && batch.awaits_approval() => RunStatus::AwaitingApproval,
-            Phase::Calling(batch) if batch.is_waiting() => RunStatus::AwaitingClient,
-            _ => RunStatus::Running,
+            _ if !self.suspended() => RunStatus::Running,
+            _ if self.is_paused() => RunStatus::Paused,
+            Phase::Calling(batch) if batch.awaits_approval() => RunStatus::AwaitingApproval,
+            Phase::Calling(batch) if batch.awaits_client() => RunStatus::AwaitingClient,
+            _ => RunStatus::Waiting,
         }
     }
 
-    /// Whether no work is running and the run waits for an approval, a client or a child run.
+    /// Whether no work is running and the run waits: for an approval, a client, a child run, a signal or a time, or
+    /// because it is paused.
     pub fn suspended(&self) -> bool {
-        matches!(&self.phase, Phase::Calling(batch) if batch.is_waiting())
+        match (&self.phase, &self.workflow) {
+            (Phase::Calling(batch), Some(state)) => state.preparing.is_empty() && !batch.has_work(),
+            (Phase::Calling(batch), None) => batch.is_waiting(),
+            _ => false,
+        }
     }
 
     /// The ending of the run, once it has ended.
@@ -238,9 +258,16 @@ impl AgentRun {
         self.ledger.in_request_order()
     }
 
-    /// The calls of the current reply, in the order in which the model requested them.
-    pub fn calls(&self) -> impl Iterator<Item = &CallId> {
-        self.batch().into_iter().flat_map(|batch| &batch.calls).map(|call| &call.call_id)
+    /// The open calls that were prepared in an iteration, each with its position among the calls of this preparation.
+    pub fn prepared_calls(&self, iteration: u32) -> impl Iterator<Item = (usize, &CallId)> {
+        let calls = self.batch().into_iter().flat_map(|batch| &batch.calls).enumerate();
+        calls.filter_map(move |(position, call)| match &call.step {
+            None => Some((position, &call.call_id)),
+            Some(step) if step.iteration == iteration => {
+                Some((usize::try_from(step.position).unwrap_or(usize::MAX), &call.call_id))
+            }
+            Some(_) => None,
+        })
     }
 
     /// The suspended child runs for which calls of this run wait.
@@ -281,6 +308,9 @@ impl AgentRun {
 
     /// The number of started model calls; 0 for a run that uses no model.
     pub fn started_model_calls(&self) -> u32 {
+        if self.workflow.is_some() {
+            return 0;
+        }
         match (&self.spec.plan, self.spec.predefined_calls.is_empty()) {
             (None, true) => self.resource_usage.iterations,
             (None, false) => 0,
@@ -322,13 +352,14 @@ impl AgentRun {
     }
 
     /// The time when the driver must send the next event: `timer_fired` at the run's deadline, or `expired` when an
-    /// approval or client action expires.
+    /// approval or client action expires. `timer_fired` also continues the steps of a workflow whose timers are due.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let waits = match &self.phase {
             Phase::Calling(batch) => batch.next_expiry(),
             _ => None,
         };
-        self.deadline().into_iter().chain(waits).min()
+        let timer = self.workflow.as_ref().and_then(|state| state.timers.first()).map(|timer| timer.at);
+        self.deadline().into_iter().chain(waits).chain(timer).min()
     }
 
     /// Offers more tools to the model. New tools are inserted near the front. If there are more than `max_tools`, tools

@@ -8,8 +8,8 @@ use toolwright_types::{CallId, RunId, RunStatus, ToolEnvelope};
 use super::call::{Batch, Call, CallState};
 use super::closer::{CallCloser, denied};
 use super::run::{AgentRun, Phase};
-use super::{planned, predefined, tool_messages};
-use crate::Breach;
+use super::{planned, predefined, tool_messages, workflow};
+use crate::{Breach, Ending};
 
 pub(super) fn finish_call(run: &mut AgentRun, envelope: ToolEnvelope) {
     let id = envelope.call_id.clone();
@@ -32,12 +32,15 @@ pub(super) fn resume_call(run: &mut AgentRun, id: &CallId) {
 impl AgentRun {
     /// Starts queued calls, and continues the run when all calls of the reply are done.
     pub(super) fn advance(&mut self) {
+        if self.workflow.is_some() {
+            return workflow::advance(self);
+        }
         let (Some(batch), mut closer) = self.split_batch() else {
             return;
         };
         match start_ready_calls(batch, &mut closer) {
             Some(breach @ Breach::Time { .. }) => return self.end(breach.ending()),
-            Some(breach) => refuse_unstarted_calls(batch, &mut closer, breach),
+            Some(breach) => refuse_unstarted_calls(batch, &mut closer, breach.code(), breach.ending()),
             None => {}
         }
         if batch.is_done() {
@@ -79,7 +82,7 @@ impl AgentRun {
     }
 }
 
-fn start_ready_calls(batch: &mut Batch, closer: &mut CallCloser<'_>) -> Option<Breach> {
+pub(super) fn start_ready_calls(batch: &mut Batch, closer: &mut CallCloser<'_>) -> Option<Breach> {
     let under_way = |call: &&Call| matches!(call.state, CallState::Running | CallState::Interrupted);
     let mut running = batch.calls.iter().filter(under_way).count();
     // The prices of the calls in progress.
@@ -123,12 +126,12 @@ fn keys_are_free(call: &Call, held_keys: &BTreeSet<String>) -> bool {
 }
 
 /// Refuses all calls that are not running. Running calls may finish, because they may already have changed something.
-fn refuse_unstarted_calls(batch: &mut Batch, closer: &mut CallCloser<'_>, breach: Breach) {
-    let ending = breach.ending();
+/// Then the run ends with `ending`.
+pub(super) fn refuse_unstarted_calls(batch: &mut Batch, closer: &mut CallCloser<'_>, reason: &str, ending: Ending) {
     for call in &mut batch.calls {
         if !matches!(call.state, CallState::Running | CallState::Interrupted | CallState::Done) {
             let message = ending.message.clone().unwrap_or_default();
-            let error = denied(breach.code(), message).detail("started", call.started());
+            let error = denied(reason, message).detail("started", call.started());
             closer.fail(call, error);
         }
     }

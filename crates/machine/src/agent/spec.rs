@@ -7,6 +7,7 @@ use serde_json::Value;
 use toolwright_types::{ModelRequest, PinnedHandle, RunId};
 
 use crate::plan::PlanSpec;
+use crate::workflow::WorkflowSpec;
 use crate::{Breach, Limits, Policy, ResourceUsage};
 
 /// The immutable input of a run.
@@ -41,6 +42,9 @@ pub struct RunSpec {
     /// The sequence of tools, if the run follows a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Arc<PlanSpec>>,
+    /// The workflow, if the run executes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Arc<WorkflowSpec>>,
     /// The URL of the run's trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces_url: Option<String>,
@@ -70,28 +74,31 @@ impl RunSpec {
             pins: Vec::new(),
             predefined_calls: Vec::new(),
             plan: None,
+            workflow: None,
             traces_url: None,
         }
     }
 
     /// Whether the run calls a model.
     pub fn uses_model(&self) -> bool {
-        self.predefined_calls.is_empty() && self.plan.as_ref().is_none_or(|plan| plan.given.is_none())
+        let has_model_for_plan = self.plan.as_ref().is_none_or(|plan| plan.given.is_none());
+        self.predefined_calls.is_empty() && self.workflow.is_none() && has_model_for_plan
     }
 
     /// Returns the limit that forbids another tool call with this price, if there is one. The limit for tool calls counts
-    /// calls that a model chooses. In a plan, `max_items` limits the number of items and pages instead.
+    /// calls that a model chooses. In a plan or workflow, `max_items` limits the number of items and pages instead.
     pub(super) fn breach_before_call(&self, resource_usage: &ResourceUsage, price_usd: f64) -> Option<Breach> {
-        let breach = match self.plan {
-            Some(_) => self.limits.budget_breach(resource_usage),
-            None => self.limits.before_tool(resource_usage),
+        let breach = if self.plan.is_some() || self.workflow.is_some() {
+            self.limits.budget_breach(resource_usage)
+        } else {
+            self.limits.before_tool(resource_usage)
         };
         breach.or_else(|| self.limits.price_breach(resource_usage, price_usd))
     }
 
     /// The limit for concurrent calls. It is 1 if the model may not request calls in parallel.
     pub(super) fn max_concurrent_calls(&self) -> usize {
-        if self.request.parallel_tool_calls {
+        if self.request.parallel_tool_calls || self.workflow.is_some() {
             usize::try_from(self.max_parallel_calls).unwrap_or(usize::MAX).max(1)
         } else {
             1

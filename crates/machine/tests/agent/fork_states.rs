@@ -52,7 +52,7 @@ fn has_write_in_doubt(run: &AgentRun) -> bool {
 /// Whether a call that a person approved has no envelope.
 fn has_approved_call(run: &AgentRun) -> bool {
     let ended: Vec<&CallId> = run.envelopes_after(0).map(|envelope| &envelope.call_id).collect();
-    let open = |id: &CallId| run.calls().any(|call| call == id) && !ended.contains(&id);
+    let open = |id: &CallId| run.prepared_calls(0).any(|(_, call)| call == id) && !ended.contains(&id);
     run.decisions().iter().any(|record| match &record.outcome {
         ApprovalOutcome::Approved => open(&record.call_id),
         ApprovalOutcome::Edited(call) => open(call),

@@ -22,7 +22,7 @@ pub struct InvalidDuration(String);
 impl fmt::Display for DurationMs {
     /// Writes the duration in the largest unit that divides it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exact = UNITS.iter().find(|(_, length)| self.0 > 0 && self.0 % length == 0);
+        let exact = UNITS.iter().find(|(_, length)| self.0 > 0 && self.0.is_multiple_of(*length));
         match exact {
             Some((unit, length)) => write!(f, "{}{unit}", self.0 / length),
             None => f.write_str("0s"),

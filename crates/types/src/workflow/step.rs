@@ -71,11 +71,8 @@ pub struct ForEach {
 
 /// A `forEach` as its author writes it: an object, or only the list.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenForEach {
-    Object(ForEachObject),
-    Items(Value),
-}
+#[serde(try_from = "Value")]
+struct WrittenForEach(ForEach);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -85,12 +82,21 @@ struct ForEachObject {
     concurrency: Option<u32>,
 }
 
-impl From<WrittenForEach> for ForEach {
-    fn from(written: WrittenForEach) -> Self {
-        match written {
-            WrittenForEach::Object(ForEachObject { items, concurrency }) => Self { items, concurrency },
-            WrittenForEach::Items(items) => Self { items, concurrency: None },
+impl TryFrom<Value> for WrittenForEach {
+    type Error = serde_json::Error;
+
+    fn try_from(written: Value) -> Result<Self, serde_json::Error> {
+        if !written.is_object() {
+            return Ok(Self(ForEach { items: written, concurrency: None }));
         }
+        let ForEachObject { items, concurrency } = serde_json::from_value(written)?;
+        Ok(Self(ForEach { items, concurrency }))
+    }
+}
+
+impl From<WrittenForEach> for ForEach {
+    fn from(WrittenForEach(written): WrittenForEach) -> Self {
+        written
     }
 }
 
