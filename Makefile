@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run package test-packages check-macos test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract examples clients
+.PHONY: help run package test-packages check-macos test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract examples clients ui test-ui
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -60,6 +60,13 @@ examples: ## Run every example of examples/ and compare what it prints; compare 
 
 clients: ## Check the types of the clients for Python and TypeScript, and test them against a server
 	scripts/check-clients
+
+ui: ## Check, test and build the web UI into crates/ui/dist (needs Node.js)
+	scripts/ui build
+
+test-ui: ## Test the web UI in Chromium against the server (not part of `make test`; needs Node.js and Chromium)
+	cargo build --quiet --bin toolwright
+	scripts/ui e2e
 
 openapi: ## Write openapi.json and the generated code of the Python client anew
 	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi::

@@ -29,8 +29,8 @@ function parseBlock(block: string): ServerEvent | undefined {
   return { ...event, data: data.join("\n") };
 }
 
-/** Yields the events of a response until it ends. */
-export async function* readEvents(response: Response): AsyncGenerator<ServerEvent> {
+/** Yields the events of a response until it ends. Calls `onBytes` for everything that arrives, also for comments. */
+export async function* readEvents(response: Response, onBytes?: () => void): AsyncGenerator<ServerEvent> {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -38,6 +38,7 @@ export async function* readEvents(response: Response): AsyncGenerator<ServerEven
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
+      onBytes?.();
       const parsed = parseEvents(text + value);
       text = parsed.rest;
       yield* parsed.events;

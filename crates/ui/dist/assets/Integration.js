@@ -1,0 +1,1 @@
+import{r as e}from"./Page.js";import{a as t}from"./cx.js";var n=t();function r(){return(0,n.jsx)(e,{title:`Integration`,children:null})}export{r as Integration};

@@ -1,0 +1,29 @@
+import { Bot, House, Inbox, type LucideIcon, Plug, Waypoints, Wrench, Zap } from "lucide-react";
+
+export interface Destination {
+  to: "/" | "/inbox" | "/runs" | "/effects" | "/tools" | "/integrations" | "/agents";
+  label: string;
+  icon: LucideIcon;
+  /** The second key after `g`. */
+  key: string;
+}
+
+export const NAVIGATION: { label: string; items: Destination[] }[] = [
+  {
+    label: "Operate",
+    items: [
+      { to: "/", label: "Home", icon: House, key: "h" },
+      { to: "/inbox", label: "Inbox", icon: Inbox, key: "i" },
+      { to: "/runs", label: "Runs", icon: Waypoints, key: "r" },
+      { to: "/effects", label: "Effects", icon: Zap, key: "e" },
+    ],
+  },
+  {
+    label: "Build",
+    items: [
+      { to: "/agents", label: "Agents", icon: Bot, key: "a" },
+      { to: "/tools", label: "Tools", icon: Wrench, key: "t" },
+      { to: "/integrations", label: "Integrations", icon: Plug, key: "n" },
+    ],
+  },
+];

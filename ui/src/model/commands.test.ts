@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { agentRunCommand, shellQuote, stateCurl, toolRunCurl } from "./commands";
+
+it("quotes what a shell would interpret", () => {
+  expect(["ord-1001", "two words", "it's", "$HOME", ""].map(shellQuote)).toEqual(["ord-1001", "'two words'", "'it'\\''s'", "'$HOME'", "''"]);
+});
+
+it("encodes the name of a tool in a path", () => {
+  expect(toolRunCurl("crm/get", { id: "1" })).toBe(
+    'curl -s "$TOOLWRIGHT_URL/api/v1/ai/tools/crm%2Fget/execute" \\\n  -H "Authorization: Bearer $TOOLWRIGHT_API_KEY" \\\n  -H "Content-Type: application/json" \\\n  -d \'{"input":{"id":"1"}}\'',
+  );
+});
+
+it("has no body in a request that reads", () => {
+  expect(stateCurl("run_1", 7)).toBe('curl -s "$TOOLWRIGHT_URL/api/v1/ai/runs/run_1/state?at=7" \\\n  -H "Authorization: Bearer $TOOLWRIGHT_API_KEY"');
+});
+
+it("repeats a run on the command line", () => {
+  expect(agentRunCommand("sales/clerk", "Hello there")).toBe("toolwright agents run sales/clerk 'Hello there'");
+});

@@ -1,0 +1,35 @@
+/** Commands that repeat what a screen shows, for a terminal. */
+
+const AUTH = '-H "Authorization: Bearer $TOOLWRIGHT_API_KEY"';
+const JSON_TYPE = '-H "Content-Type: application/json"';
+
+/** Quotes a text for a POSIX shell. */
+export function shellQuote(text: string): string {
+  return /^[A-Za-z0-9_./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+export function curl(path: string, body?: unknown): string {
+  const lines = [`curl -s "$TOOLWRIGHT_URL${path}"`, AUTH];
+  if (body !== undefined) lines.push(JSON_TYPE, `-d ${shellQuote(JSON.stringify(body))}`);
+  return lines.join(" \\\n  ");
+}
+
+export function agentRunCurl(agentRef: string, userMessage: string): string {
+  return curl(`/api/v1/ai/agents/${encodeURIComponent(agentRef)}/execute`, { userMessage });
+}
+
+export function agentRunCommand(agentRef: string, userMessage: string): string {
+  return `toolwright agents run ${shellQuote(agentRef)} ${shellQuote(userMessage)}`;
+}
+
+export function toolRunCurl(toolRef: string, input: unknown): string {
+  return curl(`/api/v1/ai/tools/${encodeURIComponent(toolRef)}/execute`, { input });
+}
+
+export function toolRunCommand(toolRef: string, input: unknown): string {
+  return `toolwright tools run ${shellQuote(toolRef)} --input ${shellQuote(JSON.stringify(input))}`;
+}
+
+export function stateCurl(runId: string, at: number): string {
+  return curl(`/api/v1/ai/runs/${runId}/state?at=${at}`);
+}

@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { mergeKeys, reconnectDelay, staleKeys } from "./live";
+
+it("an approval changes the inbox and its run", () => {
+  expect(staleKeys({ type: "APPROVAL_REQUESTED", kind: "approvals", id: "call_1", runId: "run_1" })).toEqual([["approvals"], ["runs"], ["run", "run_1"]]);
+});
+
+it("missed events make everything stale, and unknown events nothing", () => {
+  expect(staleKeys({ type: "RESET" })).toEqual([[]]);
+  expect(staleKeys({ type: "READY" })).toEqual([]);
+});
+
+it("merges keys that another key includes", () => {
+  expect(mergeKeys([["run", "a"], ["runs"], ["run", "a"], ["run"]])).toEqual([["runs"], ["run"]]);
+  expect(mergeKeys([["runs"], []])).toEqual([[]]);
+});
+
+it("waits longer after each failure, up to a limit", () => {
+  expect([0, 1, 2, 20].map(reconnectDelay)).toEqual([500, 1000, 2000, 30_000]);
+});
