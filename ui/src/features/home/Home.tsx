@@ -28,7 +28,7 @@ export function Home() {
     <Page title="Home" description="What runs now, what waits for a person, and what went wrong in the last 24 hours.">
       <FirstSteps />
       <Figures since={since} />
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
         <WaitingCard />
         <OpenCard />
         <FailedCard since={since} />
@@ -51,12 +51,12 @@ function Figures({ since }: { since: string }) {
   const spent = costSince(day.data?.runs ?? [], midnight(now));
   const atLeast = day.data && !day.data.complete ? "≥ " : "";
   return (
-    <Card label="The last 24 hours" className="mb-4 grid grid-cols-2 overflow-hidden lg:grid-cols-[repeat(4,minmax(0,8.5rem))_1fr]">
+    <Card label="The last 24 hours" className="mb-4 grid grid-cols-2 gap-px overflow-hidden bg-line lg:grid-cols-[repeat(4,minmax(0,8.5rem))_1fr]">
       <Figure label="Running" value={running} to={{ status: "RUNNING" }} />
       <Figure label="Waiting" value={waiting} to={{ status: "AWAITING_APPROVAL,AWAITING_CLIENT" }} />
       <Figure label="Failed, 24 h" value={failed} to={{ status: FAILED_FILTER, range: "24h" }} tone={failed ? "text-bad" : undefined} />
       <Figure label="Cost today" value={day.data && `${atLeast}${cost(spent)}`} to={{ range: "24h" }} />
-      <div className="col-span-2 border-t px-4 py-3 lg:col-span-1 lg:border-t-0 lg:border-l">
+      <div className="col-span-2 bg-surface px-4 py-3 lg:col-span-1">
         <p className="text-xs text-faint">{total === undefined ? "Runs" : plural(total, "run")} in 24 hours</p>
         <ActivityChart hours={hours} />
       </div>
@@ -66,7 +66,7 @@ function Figures({ since }: { since: string }) {
 
 function Figure({ label, value, to, tone }: { label: string; value: number | string | undefined; to: Record<string, string>; tone?: string | undefined }) {
   return (
-    <Link to="/runs" search={to} className="border-r px-4 py-3 -outline-offset-2 last:border-r-0 hover:bg-hover">
+    <Link to="/runs" search={to} className="bg-surface px-4 py-3 -outline-offset-2 hover:bg-hover">
       <span className="block text-xs text-faint">{label}</span>
       <span className={`mt-1 block text-2xl font-semibold tracking-tight tabular ${tone ?? ""}`}>{value === undefined ? "–" : typeof value === "number" ? count(value) : value}</span>
     </Link>

@@ -187,30 +187,31 @@ function DecisionBar({ approval, onDecided }: { approval: Approval; onDecided: (
           <p className="mt-1 text-xs text-faint">{parsed.ok ? "The call is made with these arguments, without another approval. The model is informed." : parsed.message}</p>
         </div>
       )}
-      <div className="flex flex-wrap items-center gap-2">
+      <div className="flex items-center gap-2">
         {mode === "decide" && (
           <>
             <Action keyName="a">
-              <Button variant="approve" size="lg" busy={decide.isPending} onClick={() => submit("approve")}>
+              <Button variant="approve" size="lg" className="max-sm:flex-1" busy={decide.isPending} onClick={() => submit("approve")}>
                 <Check size={16} aria-hidden /> Approve
               </Button>
             </Action>
             <Action keyName="d">
-              <Button variant="danger" size="lg" onClick={() => setMode("deny")}>
+              <Button variant="danger" size="lg" className="max-sm:flex-1" onClick={() => setMode("deny")}>
                 <X size={16} aria-hidden /> Deny
               </Button>
             </Action>
-            <Button size="lg" onClick={() => setMode("edit")}>
-              <Pencil size={14} aria-hidden /> Edit
+            <Button size="lg" aria-label="Edit" className="max-sm:px-3" onClick={() => setMode("edit")}>
+              <Pencil size={14} aria-hidden /> <span className="max-sm:hidden">Edit</span>
             </Button>
             <Button
               size="lg"
               variant="ghost"
-              className="sm:ml-auto"
+              className="max-sm:border max-sm:px-3"
+              aria-label="Always allow calls like this"
               onClick={() => setAlways(true)}
               disabledReason={isAdmin ? undefined : "Only administrators may change the definitions that require the approval"}
             >
-              <InfinityIcon size={15} aria-hidden /> Always…
+              <InfinityIcon size={15} aria-hidden /> <span className="max-sm:hidden">Always…</span>
             </Button>
           </>
         )}
@@ -237,7 +238,7 @@ function DecisionBar({ approval, onDecided }: { approval: Approval; onDecided: (
 
 function Action({ keyName, children }: { keyName: string; children: ReactNode }) {
   return (
-    <span className="flex items-center gap-1">
+    <span className="flex items-center gap-1 max-sm:flex-1">
       {children}
       <Code className="hidden lg:inline">{keyName}</Code>
     </span>

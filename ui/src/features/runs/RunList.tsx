@@ -1,12 +1,12 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useVirtualizer } from "@tanstack/react-virtual";
 import { Waypoints } from "lucide-react";
-import { useEffect, useMemo, useRef } from "react";
+import { type CSSProperties, useMemo } from "react";
 import { RunStatusBadge } from "@/components/Badge";
 import { ButtonLink } from "@/components/Button";
 import { Page } from "@/components/Page";
 import { Empty, ErrorState, Loading, NoMatch } from "@/components/States";
 import { Time, useNow } from "@/components/Time";
+import { ListHeader, VirtualList } from "@/components/VirtualList";
 import { type RunSummary, useRunCount, useRuns } from "@/data/runs";
 import { cost, duration, firstLine, plural, shortCount } from "@/model/format";
 import { isFiltered, toFilters } from "@/model/runFilters";
@@ -32,7 +32,17 @@ export function RunList() {
       {query.isPending && <Loading rows={8} />}
       {query.isError && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
       {query.isSuccess && runs.length === 0 && (isFiltered(search) ? <NoMatch onClear={() => void navigate({ search: {} })} /> : <NoRuns />)}
-      {runs.length > 0 && <Rows runs={runs} hasMore={query.hasNextPage} loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())} />}
+      {runs.length > 0 && (
+        <VirtualList
+          label="Runs"
+          items={runs}
+          rowHeight={ROW_HEIGHT}
+          header={<ListHeader columns={COLUMNS} names={HEADER} />}
+          row={(run, style) => <Row key={run.id} run={run} style={style} />}
+          hasMore={query.hasNextPage}
+          loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
+        />
+      )}
     </Page>
   );
 }
@@ -45,58 +55,24 @@ function NoRuns() {
   );
 }
 
-function Rows({ runs, hasMore, loadMore }: { runs: RunSummary[]; hasMore: boolean; loadMore: () => void }) {
-  const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({ count: runs.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_HEIGHT, overscan: 12 });
-  const last = virtual.getVirtualItems().at(-1)?.index ?? 0;
-  useEffect(() => {
-    if (hasMore && last > runs.length - 30) loadMore();
-  }, [hasMore, last, runs.length, loadMore]);
-  return (
-    <div className="-mx-4 mb-0 flex min-h-0 flex-1 flex-col overflow-hidden border-t bg-surface sm:mx-0 sm:mb-6 sm:rounded-lg sm:border sm:shadow-card" role="table" aria-label="Runs" aria-rowcount={hasMore ? -1 : runs.length}>
-      <div role="row" className={`${COLUMNS} hidden h-9 border-b bg-sunken text-xs text-faint md:grid`}>
-        <span role="columnheader">Status</span>
-        <span role="columnheader">Run</span>
-        <span role="columnheader" className="text-right">
-          Cost
-        </span>
-        <span role="columnheader" className="text-right">
-          Tokens
-        </span>
-        <span role="columnheader" className="text-right">
-          Duration
-        </span>
-        <span role="columnheader" className="text-right">
-          Started
-        </span>
-      </div>
-      <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto" role="rowgroup" tabIndex={0} aria-label="List of runs">
-        <div className="relative" style={{ height: virtual.getTotalSize() }}>
-          {virtual.getVirtualItems().map((item) => {
-            const run = runs[item.index];
-            return run && <Row key={run.id} run={run} index={item.index} top={item.start} />;
-          })}
-        </div>
-      </div>
-    </div>
-  );
-}
+const HEADER = [
+  { name: "Status" },
+  { name: "Run" },
+  { name: "Cost", right: true },
+  { name: "Tokens", right: true },
+  { name: "Duration", right: true },
+  { name: "Started", right: true },
+];
 
-function Row({ run, index, top }: { run: RunSummary; index: number; top: number }) {
+function Row({ run, style }: { run: RunSummary; style: CSSProperties }) {
   const isCall = run.kind === "tool";
   return (
-    <Link
-      to="/runs/$id"
-      params={{ id: run.id }}
-      role="row"
-      aria-rowindex={index + 1}
-      className={`${COLUMNS} absolute inset-x-0 border-b -outline-offset-2 hover:bg-hover`}
-      style={{ height: ROW_HEIGHT, transform: `translateY(${top}px)` }}
-    >
-      <span role="cell" className="order-2 md:order-none">
+    <li className="absolute inset-x-0 border-b hover:bg-hover" style={style}>
+      <Link to="/runs/$id" params={{ id: run.id }} className={`${COLUMNS} h-full -outline-offset-2`}>
+      <span className="order-2 md:order-none">
         <RunStatusBadge status={run.status} />
       </span>
-      <span role="cell" className="min-w-0">
+      <span className="min-w-0">
         <span className="block truncate font-medium">{run.userMessage ? firstLine(run.userMessage) : run.subject}</span>
         <span className="block truncate text-xs text-faint">
           {isCall ? "direct call" : run.subject}
@@ -117,13 +93,14 @@ function Row({ run, index, top }: { run: RunSummary; index: number; top: number 
       <Cell>
         <Time at={run.startedAt} />
       </Cell>
-    </Link>
+      </Link>
+    </li>
   );
 }
 
 function Cell({ children }: { children: React.ReactNode }) {
   return (
-    <span role="cell" className="hidden text-right text-muted tabular md:block">
+    <span className="hidden text-right text-muted tabular md:block">
       {children}
     </span>
   );

@@ -1,5 +1,118 @@
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { Plus, TriangleAlert, Wrench } from "lucide-react";
+import { type CSSProperties, useMemo } from "react";
+import { Badge } from "@/components/Badge";
+import { Button, ButtonLink } from "@/components/Button";
+import { SearchInput, Select } from "@/components/Fields";
 import { Page } from "@/components/Page";
+import { Empty, ErrorState, Loading, NoMatch } from "@/components/States";
+import { ListHeader, VirtualList } from "@/components/VirtualList";
+import { type ToolItem, useOpenDrift, useToolCount, useTools } from "@/data/tools";
+import { firstLine, plural } from "@/model/format";
+import { TOOL_KINDS, TOOL_STATUSES, parseToolSearch } from "@/model/toolFilters";
+import { lifecycle, toolTypeName } from "@/model/tools";
+
+const route = getRouteApi("/shell/tools");
+const ROW_HEIGHT = 53;
+const COLUMNS = "grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 px-4 md:grid-cols-[minmax(0,2.2fr)_8rem_8rem_5rem_8.5rem]";
+const HEADER = [{ name: "Tool" }, { name: "Type" }, { name: "Category" }, { name: "Version" }, { name: "State" }];
 
 export function ToolList() {
-  return <Page title="Tools">{null}</Page>;
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const query = useTools(search);
+  const total = useToolCount().data;
+  const drift = useOpenDrift().data;
+  const drifting = useMemo(() => new Set(drift?.items.map((finding) => finding.toolRef)), [drift]);
+  const tools = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const categories = useMemo(() => [...new Set(tools.map((tool) => tool.category).filter((category) => category != null))].sort(), [tools]);
+  const set = (change: Record<string, string>) => void navigate({ search: parseToolSearch({ ...search, ...change }), replace: true });
+  const filtered = Object.keys(search).length > 0;
+  return (
+    <Page
+      fill
+      title="Tools"
+      heading={total !== undefined && <span className="text-faint tabular">{plural(total, "tool")}</span>}
+      actions={
+        <ButtonLink to="/new-tool" variant="primary">
+          <Plus size={15} aria-hidden /> New tool
+        </ButtonLink>
+      }
+    >
+      <div className="flex flex-wrap items-center gap-2 pb-3">
+        <SearchInput label="Search names and descriptions" value={search.text ?? ""} onChange={(text) => set({ text })} className="w-full sm:w-72" />
+        <Select aria-label="Kind" value={search.kind ?? ""} onChange={(event) => set({ kind: event.target.value })} className="!w-auto">
+          <option value="">Any kind</option>
+          {TOOL_KINDS.map((kind) => (
+            <option key={kind}>{kind}</option>
+          ))}
+        </Select>
+        <Select aria-label="Category" value={search.category ?? ""} onChange={(event) => set({ category: event.target.value })} className="max-w-48 !w-auto">
+          <option value="">Any category</option>
+          {search.category && !categories.includes(search.category) && <option>{search.category}</option>}
+          {categories.map((category) => (
+            <option key={category}>{category}</option>
+          ))}
+        </Select>
+        <Select aria-label="State" value={search.status ?? ""} onChange={(event) => set({ status: event.target.value })} className="!w-auto">
+          <option value="">Any state</option>
+          {TOOL_STATUSES.map((status) => (
+            <option key={status}>{status}</option>
+          ))}
+        </Select>
+        {filtered && (
+          <Button variant="ghost" onClick={() => void navigate({ search: {} })}>
+            Clear
+          </Button>
+        )}
+      </div>
+      {query.isPending && <Loading rows={8} />}
+      {query.isError && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
+      {query.isSuccess && tools.length === 0 && (filtered ? <NoMatch onClear={() => void navigate({ search: {} })} /> : <NoTools />)}
+      {tools.length > 0 && (
+        <VirtualList
+          label="Tools"
+          items={tools}
+          rowHeight={ROW_HEIGHT}
+          header={<ListHeader columns={COLUMNS} names={HEADER} />}
+          row={(tool, style) => <Row key={tool.id} tool={tool} style={style} drift={drifting.has(tool.slug)} />}
+          hasMore={query.hasNextPage}
+          loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
+        />
+      )}
+    </Page>
+  );
+}
+
+function NoTools() {
+  return (
+    <Empty icon={Wrench} title="No tools yet" action={<ButtonLink to="/new-tool">Add the first tool</ButtonLink>}>
+      A tool is one operation that agents and programs may call: a request to an API, a function, or another agent.
+    </Empty>
+  );
+}
+
+function Row({ tool, style, drift }: { tool: ToolItem; style: CSSProperties; drift: boolean }) {
+  const state = lifecycle(tool.status);
+  return (
+    <li className="absolute inset-x-0 border-b hover:bg-hover" style={style}>
+      <Link to="/tools/$ref" params={{ ref: tool.slug }} className={`${COLUMNS} h-full -outline-offset-2`}>
+        <span className="min-w-0">
+          <span className="block truncate font-medium">{tool.slug}</span>
+          <span className="block truncate text-xs text-faint">{firstLine(tool.description ?? "")}</span>
+        </span>
+        <span className="hidden truncate text-muted md:block">{toolTypeName(tool.toolType)}</span>
+        <span className="hidden truncate text-muted md:block">{tool.category ?? "–"}</span>
+        <span className="hidden text-muted tabular md:block">{tool.version}</span>
+        <span className="flex gap-1.5">
+          <Badge tone={state.tone}>{state.label}</Badge>
+          {drift && (
+            <Badge tone="warn" title="Its outputs differ from its schema">
+              <TriangleAlert size={12} aria-hidden /> Drift
+            </Badge>
+          )}
+        </span>
+      </Link>
+    </li>
+  );
 }

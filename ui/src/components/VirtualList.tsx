@@ -1,0 +1,52 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type CSSProperties, type ReactNode, useEffect, useRef } from "react";
+
+/** The list loads more when this many rows are left below the last visible row. */
+const LOAD_AHEAD = 30;
+
+interface VirtualListProps<T> {
+  items: T[];
+  rowHeight: number;
+  label: string;
+  header?: ReactNode;
+  /** Renders a row. The style places it. */
+  row: (item: T, style: CSSProperties) => ReactNode;
+  hasMore: boolean;
+  loadMore: () => void;
+}
+
+/** A framed list that renders only the visible rows and loads more when it is scrolled to its end. */
+export function VirtualList<T>({ items, rowHeight, label, header, row, hasMore, loadMore }: VirtualListProps<T>) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({ count: items.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12 });
+  const last = virtual.getVirtualItems().at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (hasMore && last > items.length - LOAD_AHEAD) loadMore();
+  }, [hasMore, last, items.length, loadMore]);
+  return (
+    <section aria-label={label} className="-mx-4 flex min-h-0 flex-1 flex-col overflow-hidden border-t bg-surface sm:mx-0 sm:mb-6 sm:rounded-lg sm:border sm:shadow-card">
+      {header}
+      <div ref={scroller} tabIndex={0} role="group" aria-label={`${label}, scrollable`} className="min-h-0 flex-1 overflow-y-auto -outline-offset-2">
+        <ul className="relative" style={{ height: virtual.getTotalSize() }}>
+          {virtual.getVirtualItems().map((item) => {
+            const one = items[item.index];
+            return one === undefined ? null : row(one, { height: rowHeight, transform: `translateY(${item.start}px)` });
+          })}
+        </ul>
+      </div>
+    </section>
+  );
+}
+
+/** The names of the columns above a list. */
+export function ListHeader({ columns, names }: { columns: string; names: { name: string; right?: boolean }[] }) {
+  return (
+    <div aria-hidden className={`${columns} hidden h-9 shrink-0 border-b bg-sunken text-xs text-faint md:grid`}>
+      {names.map(({ name, right }) => (
+        <span key={name} className={right ? "text-right" : undefined}>
+          {name}
+        </span>
+      ))}
+    </div>
+  );
+}
