@@ -117,7 +117,7 @@ def model(types: Types, name: str, schema: Schema) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    return text if text in SCALARS.values() or text.startswith("dict[") else f'"{text}"'
+    return text if text in SCALARS.values() or text.startswith(("dict[", "Literal[")) else f'"{text}"'
 
 
 def docstring(text: str, indent: str) -> list[str]:

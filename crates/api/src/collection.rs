@@ -1,30 +1,31 @@
 //! The routes that every kind of definition has: list, query, count, create, read, replace, merge, delete and versions.
 //!
 //! A kind can have further routes, which are defined in its module under `routes`. The OpenAPI description of the
-//! common routes is built here, so a new kind needs only an implementation of [`Collection`].
+//! common routes is built in [`describe`], so a new kind needs only an implementation of [`Collection`].
+
+mod describe;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get as on_get, post as on_post};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::{Definition, Registry, RegistryError, SavedDefinition};
 use toolwright_gram::Pattern;
 use toolwright_types::{DefinitionSource, Document, UniqueKeys};
-use utoipa::openapi::link::{Link, LinkBuilder};
-use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
-use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{ContentBuilder, PathItem, Ref, RefOr, Required, ResponseBuilder, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) use describe::{DocumentedRoutes, documented, operation};
+use yaml::WrittenBody;
+pub(crate) use yaml::{DefinitionBody, Position};
 
 use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams, WriteParams, refuse_version_parameter};
 use crate::list_params::{self, QueryBody};
@@ -44,6 +45,8 @@ pub(crate) trait Collection: Definition + Viewable + ToSchema {
 
     /// Whether the kind has a gram notation.
     const HAS_GRAM: bool = false;
+    /// Whether definitions can be read and written as YAML.
+    const HAS_YAML: bool = false;
 
     /// Returns a definition in gram notation. Called only if [`Collection::HAS_GRAM`] is true.
     fn gram(
@@ -108,228 +111,11 @@ where
     T::View: ToSchema + Send,
 {
     OpenApiRouter::new()
-        .routes(collection_routes::<T>())
-        .routes(query_route::<T>())
-        .routes(count_route::<T>())
-        .routes(item_routes::<T>())
-        .routes(versions_route::<T>())
-}
-
-/// `GET` and `POST` on the collection.
-fn collection_routes<T: Collection>() -> DocumentedRoutes
-where
-    T::View: ToSchema + Send,
-{
-    let list_params = ["query", "limit", "cursor", "sort", "applySet"].map(|name| (name, ParameterIn::Query));
-    let list = operation::<T>(&format!("list{}s", T::SINGULAR), &list_params, None, ("200", Some(page_ref::<T>())))
-        .summary(Some("Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."));
-    let create = operation::<T>(
-        &format!("create{}", T::SINGULAR),
-        &[("applySet", ParameterIn::Query)],
-        Some(schema_ref::<T>()),
-        ("201", Some(schema_ref::<T::View>())),
-    )
-    .summary(Some("Creates a definition."));
-    documented::<T>(
-        T::PATH.to_owned(),
-        on_get(self::list::<T>).post(self::create::<T>),
-        [(HttpMethod::Get, list.build()), (HttpMethod::Post, create.build())],
-    )
-}
-
-/// `POST` on `/query`.
-fn query_route<T: Collection>() -> DocumentedRoutes
-where
-    T::View: ToSchema + Send,
-{
-    let query = operation::<T>(
-        &format!("query{}s", T::SINGULAR),
-        &[],
-        Some(schema_ref::<QueryBody>()),
-        ("200", Some(page_ref::<T>())),
-    )
-    .summary(Some("Lists definitions by a filter in the body."));
-    let path = format!("{}/query", T::PATH);
-    documented::<T>(path, on_post(self::query::<T>), [(HttpMethod::Post, query.build())])
-}
-
-/// `GET` on `/count`.
-fn count_route<T: Collection>() -> DocumentedRoutes
-where
-    T::View: ToSchema + Send,
-{
-    let count = operation::<T>(
-        &format!("count{}s", T::SINGULAR),
-        &[("query", ParameterIn::Query)],
-        None,
-        ("200", Some(schema_ref::<CountView>())),
-    )
-    .summary(Some("Counts definitions. Parameters filter as in the list."));
-    let path = format!("{}/count", T::PATH);
-    documented::<T>(path, on_get(self::count::<T>), [(HttpMethod::Get, count.build())])
-}
-
-/// `GET`, `PUT`, `PATCH` and `DELETE` on one definition.
-fn item_routes<T: Collection>() -> DocumentedRoutes
-where
-    T::View: ToSchema + Send,
-{
-    let singular = T::SINGULAR;
-    let view = || ("200", Some(schema_ref::<T::View>()));
-    let reference = ("ref", ParameterIn::Path);
-    let write_params = [reference.clone(), ("If-Match", ParameterIn::Header)];
-    let mut read_params = vec![reference, ("version", ParameterIn::Query), ("check", ParameterIn::Query)];
-    if T::HAS_GRAM {
-        read_params.push(("format", ParameterIn::Query));
-    }
-    let get = operation::<T>(&format!("get{singular}"), &read_params, None, view())
-        .description(Some("`check=true` checks the definition again, as a save does: the response has `warnings`, or is 422 with the errors."))
-        .summary(Some(match T::KIND.is_versioned() {
-            true if T::HAS_GRAM => {
-                "Returns a definition: the requested version, or the highest active one. `format=gram` returns gram notation."
-            }
-            true => "Returns a definition: the requested version, or the highest active one.",
-            false => "Returns a definition: the revision whose number is `version`, or the newest one.",
-        }));
-    let replace_params = [&write_params[..], &[("applySet", ParameterIn::Query)]].concat();
-    let replace = operation::<T>(&format!("replace{singular}"), &replace_params, Some(schema_ref::<T>()), view())
-        .summary(Some(match T::KIND.is_versioned() {
-            true => "Replaces a definition. A new `version` is added beside the existing ones.",
-            false => "Replaces a definition. Earlier revisions remain readable.",
-        }));
-    let merge = operation::<T>(&format!("merge{singular}"), &write_params, Some(any_object()), view())
-        .summary(Some("Changes some fields of a definition. Null removes a field."));
-    let warned = ContentBuilder::new().schema(Some(schema_ref::<DeletionView>())).build();
-    let delete = operation::<T>(&format!("delete{singular}"), &write_params, None, ("204", None))
-        .response("200", ResponseBuilder::new().content("application/json", warned).build())
-        .summary(Some("Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."));
-    let mut get = get.build();
-    if T::HAS_GRAM
-        && let Some(RefOr::T(response)) = get.responses.responses.get_mut("200")
-    {
-        let text = ObjectBuilder::new().schema_type(Type::String).build();
-        let text = ContentBuilder::new().schema(Some(RefOr::T(Schema::Object(text)))).build();
-        response.content.insert("text/plain".to_owned(), text.into());
-    }
-    documented::<T>(
-        format!("{}/{{ref}}", T::PATH),
-        on_get(self::get::<T>).put(self::replace::<T>).patch(self::merge::<T>).delete(self::delete::<T>),
-        [
-            (HttpMethod::Get, get),
-            (HttpMethod::Put, replace.build()),
-            (HttpMethod::Patch, merge.build()),
-            (HttpMethod::Delete, delete.build()),
-        ],
-    )
-}
-
-/// `GET` on `/versions` of one definition.
-fn versions_route<T: Collection>() -> DocumentedRoutes
-where
-    T::View: ToSchema + Send,
-{
-    let reference = ("ref", ParameterIn::Path);
-    let parameters = [reference, ("limit", ParameterIn::Query), ("cursor", ParameterIn::Query)];
-    let summary = match T::KIND.is_versioned() {
-        true => "Lists the versions of a definition, highest first. Without `limit`, all of them.",
-        false => "Lists the revisions of a definition, newest first. Each write creates a revision.",
-    };
-    let id = format!("list{}Versions", T::SINGULAR);
-    let versions = operation::<T>(&id, &parameters, None, ("200", Some(page_ref::<T>()))).summary(Some(summary));
-    let path = format!("{}/{{ref}}/versions", T::PATH);
-    documented::<T>(path, on_get(self::versions::<T>), [(HttpMethod::Get, versions.build())])
-}
-
-pub(crate) type DocumentedRoutes = (Vec<(String, RefOr<Schema>)>, utoipa::openapi::path::Paths, MethodRouter<AppState>);
-
-pub(crate) fn documented<T: Collection>(
-    path: String,
-    router: MethodRouter<AppState>,
-    operations: impl IntoIterator<Item = (HttpMethod, Operation)>,
-) -> DocumentedRoutes
-where
-    T::View: ToSchema,
-{
-    let mut schemas = vec![
-        (T::name().into_owned(), T::schema()),
-        (T::View::name().into_owned(), T::View::schema()),
-        (page_name::<T>(), PageView::<T::View>::schema()),
-        (QueryBody::name().into_owned(), QueryBody::schema()),
-        (CountView::name().into_owned(), CountView::schema()),
-        (DeletionView::name().into_owned(), DeletionView::schema()),
-    ];
-    T::schemas(&mut schemas);
-    T::View::schemas(&mut schemas);
-    let item = operations.into_iter().fold(None, |item: Option<PathItem>, (method, operation)| {
-        let mut next = PathItem::new(method, operation);
-        if let Some(earlier) = item {
-            next.merge_operations(earlier);
-        }
-        Some(next)
-    });
-    let paths = PathsBuilder::new().path(path, item.unwrap_or_default()).build();
-    (schemas, paths, router)
-}
-
-pub(crate) fn operation<T: Collection>(
-    id: &str,
-    parameters: &[(&str, ParameterIn)],
-    body: Option<RefOr<Schema>>,
-    (status, response_schema): (&str, Option<RefOr<Schema>>),
-) -> OperationBuilder {
-    let content = |schema| ContentBuilder::new().schema(Some(schema)).build();
-    let mut response =
-        links::<T>(status).fold(ResponseBuilder::new(), |response, (name, link)| response.link(name, link));
-    if let Some(schema) = response_schema {
-        response = response.content("application/json", content(schema));
-    }
-    let mut operation = OperationBuilder::new().operation_id(Some(id)).tag(T::TAG).response(status, response.build());
-    for (name, location) in parameters {
-        let required = if *location == ParameterIn::Path { Required::True } else { Required::False };
-        let text = ObjectBuilder::new().schema_type(Type::String).build();
-        let parameter = ParameterBuilder::new().name(*name).parameter_in(location.clone()).required(required);
-        operation = operation.parameter(parameter.schema(Some(text)).build());
-    }
-    match body {
-        Some(schema) => {
-            let body = RequestBodyBuilder::new().content("application/json", content(schema));
-            operation.request_body(Some(body.required(Some(Required::True)).build()))
-        }
-        None => operation,
-    }
-}
-
-/// Returns links to the operations on a created definition. Only the response with status 201 has links.
-fn links<T: Collection>(status: &str) -> impl Iterator<Item = (&'static str, Link)> {
-    let verbs: &[&str] = if status == "201" { &["get", "replace", "merge", "delete"] } else { &[] };
-    verbs.iter().map(|verb| {
-        let link = LinkBuilder::new().operation_id(format!("{verb}{}", T::SINGULAR));
-        (*verb, link.parameter("ref", "$response.body#/refName").build())
-    })
-}
-
-/// Returns the name of a page schema in the OpenAPI document. The name contains the item type, because the generic type
-/// [`PageView`] would otherwise have the same schema name for every item type.
-fn page_name<T: Collection>() -> String
-where
-    T::View: ToSchema,
-{
-    format!("PageView_{}", T::View::name())
-}
-
-fn page_ref<T: Collection>() -> RefOr<Schema>
-where
-    T::View: ToSchema,
-{
-    RefOr::Ref(Ref::from_schema_name(page_name::<T>()))
-}
-
-fn schema_ref<S: ToSchema>() -> RefOr<Schema> {
-    RefOr::Ref(Ref::from_schema_name(S::name()))
-}
-
-fn any_object() -> RefOr<Schema> {
-    ObjectBuilder::new().build().into()
+        .routes(describe::collection_routes::<T>())
+        .routes(describe::query_route::<T>())
+        .routes(describe::count_route::<T>())
+        .routes(describe::item_routes::<T>())
+        .routes(describe::versions_route::<T>())
 }
 
 async fn list<T: Collection>(
@@ -350,9 +136,10 @@ async fn create<T: Collection>(
     State(registry): State<Registry>,
     Caller(session): Caller,
     QueryParams(params): QueryParams<WriteParams>,
-    JsonBody(UniqueKeys(body)): JsonBody<UniqueKeys>,
+    DefinitionBody { value, written, .. }: DefinitionBody<T>,
 ) -> Result<impl IntoResponse, Problem> {
-    Ok((StatusCode::CREATED, views::saved(registry.create::<T>(&session, body, params.origin()?).await?)))
+    let saved = registry.create::<T>(&session, value, params.origin()?).await;
+    Ok((StatusCode::CREATED, views::saved(located(saved, written).await?)))
 }
 
 async fn query<T: Collection>(
@@ -379,9 +166,13 @@ async fn get<T: Collection>(
     Caller(session): Caller,
     PathName(name): PathName,
     QueryParams(params): QueryParams<GetParams>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (name, version) = split_version::<T>(&name, params.version.as_deref());
+    let accepts_yaml = || T::HAS_YAML && headers.get_all(ACCEPT).iter().any(yaml::is_yaml);
     match params.format.as_deref() {
+        None if accepts_yaml() => return get_yaml::<T>(&engine, &session, name, version).await,
+        Some("yaml") if T::HAS_YAML => return get_yaml::<T>(&engine, &session, name, version).await,
         None | Some("json") => {}
         Some("gram") if T::HAS_GRAM => {
             let pattern = T::gram(&engine, &session, name, version).await?;
@@ -389,7 +180,11 @@ async fn get<T: Collection>(
             return Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response());
         }
         Some(other) => {
-            let known = if T::HAS_GRAM { "`json` or `gram`" } else { "`json`" };
+            let known = match (T::HAS_GRAM, T::HAS_YAML) {
+                (true, _) => "`json` or `gram`",
+                (_, true) => "`json` or `yaml`",
+                (false, false) => "`json`",
+            };
             return Err(Problem::invalid("format", format!("must be {known}, got `{other}`")));
         }
     }
@@ -405,6 +200,18 @@ async fn get<T: Collection>(
         },
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns a definition as YAML, without the fields that the server manages.
+async fn get_yaml<T: Collection>(
+    engine: &AppState,
+    session: &Session,
+    name: &str,
+    version: Option<&str>,
+) -> Result<Response, Problem> {
+    let document = engine.registry.get::<T>(session, name, version).await?;
+    let etag = views::etag(document.meta.revision);
+    Ok((etag, [(CONTENT_TYPE, yaml::MEDIA_TYPE)], yaml::print(&document.body)?).into_response())
 }
 
 /// Splits `name@version` into the name and the version or requirement. The parameter `version` takes precedence.
@@ -461,10 +268,21 @@ async fn replace<T: Collection>(
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
     QueryParams(params): QueryParams<WriteParams>,
-    JsonBody(UniqueKeys(body)): JsonBody<UniqueKeys>,
+    DefinitionBody { value, written, .. }: DefinitionBody<T>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = registry.replace::<T>(&session, &name, revision, body, params.origin()?).await?;
-    Ok(views::saved(saved))
+    let saved = registry.replace::<T>(&session, &name, revision, value, params.origin()?).await;
+    Ok(views::saved(located(saved, written).await?))
+}
+
+/// Adds the positions of the invalid fields in a YAML body to an error.
+async fn located<T>(
+    saved: Result<SavedDefinition<T>, RegistryError>,
+    written: WrittenBody,
+) -> Result<SavedDefinition<T>, Problem> {
+    match saved {
+        Ok(saved) => Ok(saved),
+        Err(error) => Err(written.locate(error.into()).await),
+    }
 }
 
 async fn merge<T: Collection>(

@@ -41,6 +41,8 @@ macro_rules! codes {
 codes! {
     /// The body is not JSON, or is nested too deeply.
     InvalidJson = "invalid-json", BAD_REQUEST, "The body is not valid JSON";
+    /// The body is not YAML, or is nested too deeply.
+    InvalidYaml = "invalid-yaml", BAD_REQUEST, "The body is not valid YAML";
     /// A parameter, header or field of the request is invalid.
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request is not valid";
     /// A definition is invalid.
@@ -153,10 +155,10 @@ pub struct FieldError {
     pub path: String,
     /// The rule that the field violates.
     pub message: String,
-    /// The line of the error, from 1, if the field is a text to parse.
+    /// The line of the error, from 1, if the field is a text to parse or the body is YAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The column in characters, from 1, if the field is a text to parse.
+    /// The column in characters, from 1, if the field is a text to parse or the body is YAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
     /// The byte offset in the text at which the error starts, if the field is a text to parse.

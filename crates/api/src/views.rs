@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use toolwright_catalog::registry::{DefinitionPage, SavedDefinition};
 use toolwright_tools::CompiledTool;
 use toolwright_types::{
-    AgentDefinition, DefinitionSource, Document, DocumentMeta, PromptFragment, Timestamp, ToolDefinition,
-    ToolProviderConfig, TypeDefinition,
+    AgentDefinition, ConditionBinding, DefinitionSource, Document, DocumentMeta, PromptFragment, RefName,
+    StepRegistration, Timestamp, ToolDefinition, ToolProviderConfig, TypeDefinition, WorkflowDefinition,
 };
 
 /// The fields that the server manages.
@@ -180,6 +180,69 @@ impl Viewable for TypeDefinition {
         let mut definition = document.body;
         definition.name.get_or_insert_with(|| definition.ref_name.to_string());
         TypeView { meta: MetaView::new(document.meta, warnings), definition }
+    }
+}
+
+/// A workflow.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct WorkflowView {
+    #[serde(flatten)]
+    meta: MetaView,
+    #[serde(flatten)]
+    definition: WorkflowDefinition,
+}
+
+impl Viewable for WorkflowDefinition {
+    type View = WorkflowView;
+
+    fn view(document: Document<Self>, warnings: Vec<String>) -> WorkflowView {
+        let mut definition = document.body;
+        definition.name.get_or_insert_with(|| definition.ref_name.to_string());
+        WorkflowView { meta: MetaView::new(document.meta, warnings), definition }
+    }
+}
+
+/// A step registration.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepRegistrationView {
+    #[serde(flatten)]
+    meta: MetaView,
+    /// The same as `name`.
+    #[schema(value_type = String)]
+    ref_name: RefName,
+    #[serde(flatten)]
+    definition: StepRegistration,
+}
+
+impl Viewable for StepRegistration {
+    type View = StepRegistrationView;
+
+    fn view(document: Document<Self>, warnings: Vec<String>) -> StepRegistrationView {
+        let ref_name = document.body.name.clone();
+        StepRegistrationView { meta: MetaView::new(document.meta, warnings), ref_name, definition: document.body }
+    }
+}
+
+/// A condition binding.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConditionBindingView {
+    #[serde(flatten)]
+    meta: MetaView,
+    /// The same as `name`.
+    #[schema(value_type = String)]
+    ref_name: RefName,
+    #[serde(flatten)]
+    definition: ConditionBinding,
+}
+
+impl Viewable for ConditionBinding {
+    type View = ConditionBindingView;
+
+    fn view(document: Document<Self>, warnings: Vec<String>) -> ConditionBindingView {
+        let ref_name = document.body.name.clone();
+        ConditionBindingView { meta: MetaView::new(document.meta, warnings), ref_name, definition: document.body }
     }
 }
 

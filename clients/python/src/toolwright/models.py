@@ -1393,6 +1393,97 @@ class CompositeToolView(TypedDict):
     """Warnings for the author."""
 
 
+class ConditionBinding(TypedDict):
+    """A named condition that steps of several workflows use as `conditionRef`."""
+
+    condition: str
+    """An expression over the names that a step can read: `input`, outputs of steps, `item` and `index`."""
+
+    description: NotRequired[str | None]
+    """What the condition means."""
+
+    name: NotRequired[str | None]
+    """The name of the condition."""
+
+    refName: NotRequired[str | None]
+    """The same as `name`. One of the two is required."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: NotRequired[str | None]
+    """SHA-256 of the canonical definition."""
+
+    createdAt: NotRequired[str | None]
+    """When the definition was created."""
+
+    createdBy: NotRequired[str | None]
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: NotRequired[int | None]
+    """The number of writes, which is the ETag."""
+
+    source: NotRequired[Source | None]
+
+    updatedAt: NotRequired[str | None]
+    """When the definition was written last."""
+
+    updatedBy: NotRequired[str | None]
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str] | None]
+    """Warnings for the author."""
+
+
+class ConditionBindingView(TypedDict):
+    """A condition binding."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: str
+    """SHA-256 of the canonical definition."""
+
+    createdAt: str
+    """When the definition was created."""
+
+    createdBy: str
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: int
+    """The number of writes, which is the ETag."""
+
+    source: Source
+    """The origin of the definition."""
+
+    updatedAt: str
+    """When the definition was written last."""
+
+    updatedBy: str
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings for the author."""
+
+    condition: str
+    """An expression over the names that a step can read: `input`, outputs of steps, `item` and `index`."""
+
+    description: NotRequired[str | None]
+    """What the condition means."""
+
+    name: str
+    """The name of the condition."""
+
+    refName: str
+    """The same as `name`."""
+
+
 ConditionType = Literal["contains", "equals", "matches", "starts_with", "ends_with"]
 """How a condition compares a field with its value."""
 
@@ -1886,6 +1977,10 @@ class DriftView(TypedDict):
     """The tool version of the last occurrence."""
 
 
+DurationMs = str
+"""A duration in milliseconds. In JSON it is a text such as `30s`, `5m`, `2h` or `1d`, or a number of milliseconds."""
+
+
 class EffectResolutionView(TypedDict):
     """The resolution of an unknown outcome."""
 
@@ -2011,6 +2106,12 @@ ErrorCode = Literal["VALIDATION_ERROR", "TIMEOUT", "RATE_LIMIT", "POLICY_DENIED"
 """The nine error codes of an envelope."""
 
 
+class ErrorRoutes(TypedDict):
+    """The steps that run after errors, by error code."""
+
+    default: NotRequired[str | None]
+
+
 class ErrorSemantics(TypedDict):
     """What happens when the upstream answers with a certain HTTP status."""
 
@@ -2067,7 +2168,9 @@ class EventView(TypedDict):
     """The id of the run, call, definition or finding."""
 
     kind: NotRequired[str | None]
-    """The kind of the object: runs, approvals, tools, providers, agents, fragments, types or drift."""
+    """The kind of the object: runs, approvals, tools, providers, agents, fragments, types, workflows,
+    step-registrations, condition-bindings or drift.
+    """
 
     ref: NotRequired[str | None]
     """The name of the definition. For a run, its agent or tool. For an approval or a finding, its tool."""
@@ -2317,13 +2420,13 @@ class FieldError(TypedDict):
     """An invalid field."""
 
     column: NotRequired[int | None]
-    """The column in characters, from 1, if the field is a text to parse."""
+    """The column in characters, from 1, if the field is a text to parse or the body is YAML."""
 
     end: NotRequired[int | None]
     """The byte offset in the text at which the error ends, if the field is a text to parse."""
 
     line: NotRequired[int | None]
-    """The line of the error, from 1, if the field is a text to parse."""
+    """The line of the error, from 1, if the field is a text to parse or the body is YAML."""
 
     message: str
     """The rule that the field violates."""
@@ -2357,6 +2460,16 @@ class FindRequest(TypedDict):
 
     variables: NotRequired[dict[str, Any] | None]
     """The variables of the query."""
+
+
+class ForEach(TypedDict):
+    """A list of items for which a step runs."""
+
+    concurrency: NotRequired[int | None]
+    """The maximum number of items that run at the same time. Default: 8."""
+
+    items: dict[str, Any]
+    """An expression whose value is a list, or a list."""
 
 
 class ForkBody(TypedDict):
@@ -3324,6 +3437,24 @@ class OfferedToolView(TypedDict):
     """The name of the tool."""
 
 
+OnError = Union[Literal["fail"], Literal["continue"], "OnErrorFallback", "OnErrorBranch"]
+"""What happens after a step has failed, including its retries."""
+
+
+class OnErrorBranch(TypedDict):
+    """The error code decides which step runs instead. Without a matching entry, the instance fails."""
+
+    branch: ErrorRoutes
+    """The error code decides which step runs instead. Without a matching entry, the instance fails."""
+
+
+class OnErrorFallback(TypedDict):
+    """Another step runs instead. Steps that depend on the failed step treat it as skipped."""
+
+    fallback: str
+    """Another step runs instead. Steps that depend on the failed step treat it as skipped."""
+
+
 OnMissing = Literal["null", "error", "stale_last_success"]
 """The value of a pin without a matching call."""
 
@@ -4268,6 +4399,24 @@ class RestRecords(TypedDict):
     kind: Literal["rest"]
 
 
+class RetryPolicy(TypedDict):
+    """When a failed step is repeated. A write that is not idempotent is never repeated."""
+
+    backoff: NotRequired[Backoff | None]
+
+    delay: NotRequired[DurationMs | None]
+
+    maxAttempts: int
+    """The maximum number of attempts, including the first."""
+
+    maxDelay: NotRequired[DurationMs | None]
+
+    on: NotRequired[list[ErrorCode] | None]
+    """The error codes after which the step is repeated. Default: `TIMEOUT`, `RATE_LIMIT`, `PROVIDER_ERROR` and
+    `NETWORK_ERROR`.
+    """
+
+
 RevisionDiffView = TypedDict(
     "RevisionDiffView",
     {
@@ -4591,7 +4740,7 @@ class RunStateView(TypedDict):
     """Why the run cannot be forked at this entry."""
 
 
-RunStatus = Literal["RUNNING", "COMPLETED", "MAX_ITERATIONS", "TIMEOUT", "BUDGET_EXCEEDED", "ERROR", "CANCELLED", "AWAITING_APPROVAL", "AWAITING_CLIENT"]
+RunStatus = Literal["RUNNING", "COMPLETED", "MAX_ITERATIONS", "TIMEOUT", "BUDGET_EXCEEDED", "ERROR", "CANCELLED", "AWAITING_APPROVAL", "AWAITING_CLIENT", "WAITING", "PAUSED"]
 """The status of a run."""
 
 
@@ -5088,6 +5237,123 @@ class SqlRecords(TypedDict):
 
 Status = Literal["draft", "active", "deprecated", "blocked"]
 """The life cycle status of a version."""
+
+
+class StepRegistration(TypedDict):
+    """A tool under a name of the workflow vocabulary, with mappings of its input and output."""
+
+    description: NotRequired[str | None]
+    """What a step with this name does."""
+
+    enabled: NotRequired[bool | None]
+    """Whether steps may use the registration."""
+
+    inputMapping: NotRequired[dict[str, str] | None]
+    """The input of the tool, by field: a text or an expression over the input of the step. A field that the step sets
+    itself has precedence.
+    """
+
+    name: NotRequired[str | None]
+    """The name that steps use as `handlerRef`."""
+
+    outputMapping: NotRequired[dict[str, str] | None]
+    """The output of the step, by field: a text or an expression over `output`, the output of the tool. Default: the
+    output of the tool.
+    """
+
+    toolRef: str
+    """The tool, which may have a version requirement: `search_deals@^1.2`."""
+
+    refName: NotRequired[str | None]
+    """The same as `name`. One of the two is required."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: NotRequired[str | None]
+    """SHA-256 of the canonical definition."""
+
+    createdAt: NotRequired[str | None]
+    """When the definition was created."""
+
+    createdBy: NotRequired[str | None]
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: NotRequired[int | None]
+    """The number of writes, which is the ETag."""
+
+    source: NotRequired[Source | None]
+
+    updatedAt: NotRequired[str | None]
+    """When the definition was written last."""
+
+    updatedBy: NotRequired[str | None]
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str] | None]
+    """Warnings for the author."""
+
+
+class StepRegistrationView(TypedDict):
+    """A step registration."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: str
+    """SHA-256 of the canonical definition."""
+
+    createdAt: str
+    """When the definition was created."""
+
+    createdBy: str
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: int
+    """The number of writes, which is the ETag."""
+
+    source: Source
+    """The origin of the definition."""
+
+    updatedAt: str
+    """When the definition was written last."""
+
+    updatedBy: str
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings for the author."""
+
+    description: NotRequired[str | None]
+    """What a step with this name does."""
+
+    enabled: NotRequired[bool]
+    """Whether steps may use the registration."""
+
+    inputMapping: NotRequired[dict[str, str]]
+    """The input of the tool, by field: a text or an expression over the input of the step. A field that the step sets
+    itself has precedence.
+    """
+
+    name: str
+    """The name that steps use as `handlerRef`."""
+
+    outputMapping: NotRequired[dict[str, str]]
+    """The output of the step, by field: a text or an expression over `output`, the output of the tool. Default: the
+    output of the tool.
+    """
+
+    toolRef: str
+    """The tool, which may have a version requirement: `search_deals@^1.2`."""
+
+    refName: str
+    """The same as `name`."""
 
 
 class StreamEventView(TypedDict):
@@ -5740,6 +6006,9 @@ class ToolUsesView(TypedDict):
     providers: list[UseView]
     """The providers that fetch reference data with the tool."""
 
+    stepRegistrations: NotRequired[list[UseView]]
+    """The step registrations of the tool."""
+
     tools: list[UseView]
     """The tools that call the tool."""
 
@@ -5748,6 +6017,9 @@ class ToolUsesView(TypedDict):
 
     types: list[UseView]
     """The entity types whose records the tool reads."""
+
+    workflows: NotRequired[list[UseView]]
+    """The workflows with a step that calls the tool."""
 
 
 class ToolView(TypedDict):
@@ -6425,7 +6697,7 @@ class UseView(TypedDict):
     by: list[str]
     """How the definition uses the tool or provider. Agents: `name`, `library`, `category` and `tag`. Tools:
     `fallback`, `verify`, `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types:
-    `records`.
+    `records`. Workflows: `step`. Step registrations: `tool`.
     """
 
     refName: str
@@ -6488,6 +6760,261 @@ class WhoView(TypedDict):
 
     roles: list[Role]
     """The roles of the principal."""
+
+
+class WorkflowCheckView(TypedDict):
+    """The result of the check of a workflow."""
+
+    issues: list[WorkflowIssueView]
+    """The errors and warnings."""
+
+    valid: bool
+    """Whether the workflow can be saved: no issue is an error."""
+
+
+class WorkflowDefinition(TypedDict):
+    """A workflow as its author wrote it."""
+
+    description: NotRequired[str | None]
+    """What the workflow does."""
+
+    durable: NotRequired[bool | None]
+    """Whether an instance continues after a crash of the server. Default: true."""
+
+    enabled: NotRequired[bool | None]
+    """Whether the workflow can be started."""
+
+    inputSchema: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of the input."""
+
+    layout: NotRequired[dict[str, Any] | None]
+    """Positions and other data of an editor, by step name. It has no meaning for the execution, and comparisons ignore
+    it.
+    """
+
+    limits: NotRequired[WorkflowLimits | None]
+
+    name: NotRequired[str | None]
+    """A name in any form, up to 128 characters. Default: `refName`."""
+
+    onUnknownOutcome: NotRequired[UnknownOutcome | None]
+
+    output: NotRequired[Any]
+    """The output: JSON whose strings may contain `${…}` expressions over `input` and the steps. Default: an object with
+    the output of each step on which no other step depends.
+    """
+
+    outputSchema: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of the output."""
+
+    refName: NotRequired[str | None]
+    """The reference name of the workflow."""
+
+    securityUri: NotRequired[str | None]
+    """A further permission that a caller needs, as a security URI."""
+
+    sideEffects: NotRequired[SideEffects | None]
+
+    status: NotRequired[Status | None]
+
+    steps: list[WorkflowStep]
+    """The steps. Their order has no meaning: a step runs when the steps that it depends on have ended."""
+
+    version: NotRequired[str | None]
+    """The version of the definition."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: NotRequired[str | None]
+    """SHA-256 of the canonical definition."""
+
+    createdAt: NotRequired[str | None]
+    """When the definition was created."""
+
+    createdBy: NotRequired[str | None]
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: NotRequired[int | None]
+    """The number of writes, which is the ETag."""
+
+    source: NotRequired[Source | None]
+
+    updatedAt: NotRequired[str | None]
+    """When the definition was written last."""
+
+    updatedBy: NotRequired[str | None]
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str] | None]
+    """Warnings for the author."""
+
+
+class WorkflowIssueView(TypedDict):
+    """A problem of a workflow."""
+
+    code: str
+    """A stable code, such as `unknown_step`."""
+
+    column: NotRequired[int | None]
+    """The column in characters, from 1, if the body is YAML."""
+
+    hint: NotRequired[str | None]
+    """How to correct it."""
+
+    line: NotRequired[int | None]
+    """The line, from 1, if the body is YAML."""
+
+    message: str
+    """The problem."""
+
+    path: str
+    """A JSON pointer into the definition."""
+
+    severity: str
+    """`error` or `warning`. An error prevents the workflow from being saved."""
+
+
+class WorkflowLimits(TypedDict):
+    """The limits of a workflow instance. Steps do not count as tool calls."""
+
+    maxCostUsd: NotRequired[float | None]
+    """The maximum cost of an instance with its child runs, in US dollars. Default: the limit of the platform."""
+
+    maxItems: NotRequired[int | None]
+    """The maximum number of items of one `forEach`. Default: 1000."""
+
+    maxParallelCalls: NotRequired[int | None]
+    """The maximum number of calls that run at the same time. Default: 16."""
+
+    maxTokens: NotRequired[int | None]
+    """The maximum number of tokens of an instance with its child runs. Default: no maximum."""
+
+    timeout: NotRequired[DurationMs | None]
+
+
+class WorkflowStep(TypedDict):
+    """A step of a workflow."""
+
+    condition: NotRequired[str | None]
+    """An expression. If it is false, the step is skipped."""
+
+    conditionRef: NotRequired[str | None]
+    """The name of a condition binding. If it is false, the step is skipped."""
+
+    dependsOn: NotRequired[list[str] | None]
+    """The steps that must end before this step runs. `route.large` names the case `large` of the branch `route`."""
+
+    description: NotRequired[str | None]
+    """What the step does."""
+
+    forEach: NotRequired[ForEach | None]
+
+    handlerRef: str
+    """What the step calls: a built-in handler (`quantum.…`), a step registration, or a tool, which may have a version
+    requirement (`search_deals@^1.2`).
+    """
+
+    input: NotRequired[Any]
+    """The input: JSON whose strings may contain `${…}` expressions."""
+
+    name: str
+    """The name of the step, unique in the workflow."""
+
+    onError: NotRequired[OnError | None]
+
+    outputAs: NotRequired[str | None]
+
+    retry: NotRequired[RetryPolicy | None]
+
+    timeout: NotRequired[DurationMs | None]
+
+
+class WorkflowView(TypedDict):
+    """A workflow."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: str
+    """SHA-256 of the canonical definition."""
+
+    createdAt: str
+    """When the definition was created."""
+
+    createdBy: str
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: int
+    """The number of writes, which is the ETag."""
+
+    source: Source
+    """The origin of the definition."""
+
+    updatedAt: str
+    """When the definition was written last."""
+
+    updatedBy: str
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings for the author."""
+
+    description: NotRequired[str | None]
+    """What the workflow does."""
+
+    durable: NotRequired[bool]
+    """Whether an instance continues after a crash of the server. Default: true."""
+
+    enabled: NotRequired[bool]
+    """Whether the workflow can be started."""
+
+    inputSchema: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of the input."""
+
+    layout: NotRequired[dict[str, Any] | None]
+    """Positions and other data of an editor, by step name. It has no meaning for the execution, and comparisons ignore
+    it.
+    """
+
+    limits: NotRequired[WorkflowLimits]
+    """The limits of an instance."""
+
+    name: NotRequired[str | None]
+    """A name in any form, up to 128 characters. Default: `refName`."""
+
+    onUnknownOutcome: NotRequired[UnknownOutcome | None]
+
+    output: NotRequired[Any]
+    """The output: JSON whose strings may contain `${…}` expressions over `input` and the steps. Default: an object with
+    the output of each step on which no other step depends.
+    """
+
+    outputSchema: NotRequired[dict[str, Any] | None]
+    """The JSON Schema of the output."""
+
+    refName: str
+    """The reference name of the workflow."""
+
+    securityUri: NotRequired[str | None]
+    """A further permission that a caller needs, as a security URI."""
+
+    sideEffects: NotRequired[SideEffects | None]
+
+    status: NotRequired[Status]
+    """The life cycle status of this version."""
+
+    steps: list[WorkflowStep]
+    """The steps. Their order has no meaning: a step runs when the steps that it depends on have ended."""
+
+    version: NotRequired[str]
+    """The version of the definition."""
 
 
 WritesBody = Literal["capture", "send"]

@@ -396,6 +396,129 @@ def get_blob(id: str) -> Operation[bytes]:
     return Operation("GET", path("/api/v1/ai/blobs/{id}", id), form="bytes")
 
 
+def list_condition_bindings(
+    *,
+    query: str | None = None,
+    limit: str | None = None,
+    cursor: str | None = None,
+    sort: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[Page[ConditionBindingView]]:
+    """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/condition-bindings",
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
+        form="page",
+    )
+
+
+def create_condition_binding(
+    body: ConditionBinding,
+    *,
+    apply_set: str | None = None,
+) -> Operation[ConditionBindingView]:
+    """Creates a definition."""
+    return Operation("POST", "/api/v1/ai/condition-bindings", query={"applySet": apply_set}, body=body)
+
+
+def count_condition_bindings(*, query: str | None = None) -> Operation[CountView]:
+    """Counts definitions. Parameters filter as in the list."""
+    return Operation("GET", "/api/v1/ai/condition-bindings/count", query={"query": query})
+
+
+def query_condition_bindings(body: QueryBody) -> Operation[Page[ConditionBindingView]]:
+    """Lists definitions by a filter in the body."""
+    return Operation("POST", "/api/v1/ai/condition-bindings/query", body=body, form="page")
+
+
+def get_condition_binding(
+    ref: str,
+    *,
+    version: str | None = None,
+    check: str | None = None,
+    format: str | None = None,
+) -> Operation[ConditionBindingView | str]:
+    """Returns a definition: the revision whose number is `version`, or the newest one."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/condition-bindings/{ref}", ref),
+        query={"version": version, "check": check, "format": format},
+    )
+
+
+def replace_condition_binding(
+    ref: str,
+    body: ConditionBinding,
+    *,
+    if_match: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[ConditionBindingView]:
+    """Replaces a definition. Earlier revisions remain readable."""
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/condition-bindings/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
+
+
+def merge_condition_binding(
+    ref: str,
+    body: dict[str, Any],
+    *,
+    if_match: str | None = None,
+) -> Operation[ConditionBindingView]:
+    """Changes some fields of a definition. Null removes a field."""
+    return Operation(
+        "PATCH",
+        path("/api/v1/ai/condition-bindings/{ref}", ref),
+        headers={"If-Match": if_match},
+        body=body,
+    )
+
+
+def delete_condition_binding(ref: str, *, if_match: str | None = None) -> Operation[DeletionView | None]:
+    """Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."""
+    return Operation("DELETE", path("/api/v1/ai/condition-bindings/{ref}", ref), headers={"If-Match": if_match})
+
+
+def list_condition_binding_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/condition-bindings/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_condition_binding_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/condition-bindings/{ref}/revisions/{a}/diff/{b}", ref, a, b))
+
+
+def list_condition_binding_versions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[ConditionBindingView]]:
+    """Lists the revisions of a definition, newest first. Each write creates a revision."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/condition-bindings/{ref}/versions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
 def list_conversations(
     *,
     agent_ref: str | None = None,
@@ -950,6 +1073,129 @@ def get_server() -> Operation[ServerView]:
     return Operation("GET", "/api/v1/ai/server")
 
 
+def list_step_registrations(
+    *,
+    query: str | None = None,
+    limit: str | None = None,
+    cursor: str | None = None,
+    sort: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[Page[StepRegistrationView]]:
+    """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/step-registrations",
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
+        form="page",
+    )
+
+
+def create_step_registration(
+    body: StepRegistration,
+    *,
+    apply_set: str | None = None,
+) -> Operation[StepRegistrationView]:
+    """Creates a definition."""
+    return Operation("POST", "/api/v1/ai/step-registrations", query={"applySet": apply_set}, body=body)
+
+
+def count_step_registrations(*, query: str | None = None) -> Operation[CountView]:
+    """Counts definitions. Parameters filter as in the list."""
+    return Operation("GET", "/api/v1/ai/step-registrations/count", query={"query": query})
+
+
+def query_step_registrations(body: QueryBody) -> Operation[Page[StepRegistrationView]]:
+    """Lists definitions by a filter in the body."""
+    return Operation("POST", "/api/v1/ai/step-registrations/query", body=body, form="page")
+
+
+def get_step_registration(
+    ref: str,
+    *,
+    version: str | None = None,
+    check: str | None = None,
+    format: str | None = None,
+) -> Operation[StepRegistrationView | str]:
+    """Returns a definition: the revision whose number is `version`, or the newest one."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/step-registrations/{ref}", ref),
+        query={"version": version, "check": check, "format": format},
+    )
+
+
+def replace_step_registration(
+    ref: str,
+    body: StepRegistration,
+    *,
+    if_match: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[StepRegistrationView]:
+    """Replaces a definition. Earlier revisions remain readable."""
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/step-registrations/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
+
+
+def merge_step_registration(
+    ref: str,
+    body: dict[str, Any],
+    *,
+    if_match: str | None = None,
+) -> Operation[StepRegistrationView]:
+    """Changes some fields of a definition. Null removes a field."""
+    return Operation(
+        "PATCH",
+        path("/api/v1/ai/step-registrations/{ref}", ref),
+        headers={"If-Match": if_match},
+        body=body,
+    )
+
+
+def delete_step_registration(ref: str, *, if_match: str | None = None) -> Operation[DeletionView | None]:
+    """Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."""
+    return Operation("DELETE", path("/api/v1/ai/step-registrations/{ref}", ref), headers={"If-Match": if_match})
+
+
+def list_step_registration_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/step-registrations/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_step_registration_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/step-registrations/{ref}/revisions/{a}/diff/{b}", ref, a, b))
+
+
+def list_step_registration_versions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[StepRegistrationView]]:
+    """Lists the revisions of a definition, newest first. Each write creates a revision."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/step-registrations/{ref}/versions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
 def list_tool_providers(
     *,
     query: str | None = None,
@@ -1405,6 +1651,125 @@ def list_type_versions(ref: str, *, limit: str | None = None, cursor: str | None
 def whoami() -> Operation[WhoView]:
     """Returns the principal, realm and roles of the caller."""
     return Operation("GET", "/api/v1/ai/whoami")
+
+
+def list_workflows(
+    *,
+    query: str | None = None,
+    limit: str | None = None,
+    cursor: str | None = None,
+    sort: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[Page[WorkflowView]]:
+    """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/workflows",
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
+        form="page",
+    )
+
+
+def create_workflow(body: WorkflowDefinition, *, apply_set: str | None = None) -> Operation[WorkflowView]:
+    """Creates a definition."""
+    return Operation("POST", "/api/v1/ai/workflows", query={"applySet": apply_set}, body=body)
+
+
+def check_workflow(body: WorkflowDefinition) -> Operation[WorkflowCheckView]:
+    """Checks a workflow as a save does, and writes nothing. Requires the permission to write the workflow."""
+    return Operation("POST", "/api/v1/ai/workflows/check", body=body)
+
+
+def count_workflows(*, query: str | None = None) -> Operation[CountView]:
+    """Counts definitions. Parameters filter as in the list."""
+    return Operation("GET", "/api/v1/ai/workflows/count", query={"query": query})
+
+
+def query_workflows(body: QueryBody) -> Operation[Page[WorkflowView]]:
+    """Lists definitions by a filter in the body."""
+    return Operation("POST", "/api/v1/ai/workflows/query", body=body, form="page")
+
+
+def get_workflow(
+    ref: str,
+    *,
+    version: str | None = None,
+    check: str | None = None,
+    format: str | None = None,
+) -> Operation[WorkflowView | str]:
+    """Returns a definition: the requested version, or the highest active one."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/workflows/{ref}", ref),
+        query={"version": version, "check": check, "format": format},
+    )
+
+
+def replace_workflow(
+    ref: str,
+    body: WorkflowDefinition,
+    *,
+    if_match: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[WorkflowView]:
+    """Replaces a definition. A new `version` is added beside the existing ones."""
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/workflows/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
+
+
+def merge_workflow(ref: str, body: dict[str, Any], *, if_match: str | None = None) -> Operation[WorkflowView]:
+    """Changes some fields of a definition. Null removes a field."""
+    return Operation("PATCH", path("/api/v1/ai/workflows/{ref}", ref), headers={"If-Match": if_match}, body=body)
+
+
+def delete_workflow(ref: str, *, if_match: str | None = None) -> Operation[DeletionView | None]:
+    """Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."""
+    return Operation("DELETE", path("/api/v1/ai/workflows/{ref}", ref), headers={"If-Match": if_match})
+
+
+def check_stored_workflow(ref: str, *, version: str | None = None) -> Operation[WorkflowCheckView]:
+    """Checks a stored workflow again. Other definitions may have changed since it was saved."""
+    return Operation("POST", path("/api/v1/ai/workflows/{ref}/check", ref), query={"version": version})
+
+
+def list_workflow_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/workflows/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_workflow_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/workflows/{ref}/revisions/{a}/diff/{b}", ref, a, b))
+
+
+def list_workflow_versions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[WorkflowView]]:
+    """Lists the versions of a definition, highest first. Without `limit`, all of them."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/workflows/{ref}/versions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
 
 
 def list_composite_tools(

@@ -12,6 +12,8 @@ const MANAGED_FIELDS: &str = "MetaView";
 
 pub(super) fn complete(document: &mut Value) {
     let definitions = definitions(document);
+    inline_strings(document);
+    name_variants(document);
     tag_variants(document);
     flatten_all_of(document);
     accept_managed_fields(document, &definitions);
@@ -72,6 +74,38 @@ fn describe_event_stream(operation: &mut Value) {
             "id": { "type": "string", "description": "The number of the journal entry, for `Last-Event-ID`." },
         },
     });
+}
+
+/// Replaces each reference to the schema `String` by the schema itself. utoipa writes such a reference for an alias of
+/// `String`, and generators would need a type for it.
+fn inline_strings(document: &mut Value) {
+    let Some(schemas) = document.pointer_mut(SCHEMAS).and_then(Value::as_object_mut) else { return };
+    schemas.shift_remove("String");
+    visit(document, &mut |schema| {
+        if schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix(REF_PREFIX)) == Some("String") {
+            schema.shift_remove("$ref");
+            schema.insert("type".to_owned(), "string".into());
+        }
+    });
+}
+
+/// Gives the objects among the variants of an enum names of their own, because generators need a name for each object.
+/// The name consists of the names of the enum and of the variant.
+fn name_variants(document: &mut Value) {
+    let Some(schemas) = document.pointer_mut(SCHEMAS).and_then(Value::as_object_mut) else { return };
+    let mut named = Map::new();
+    for (name, schema) in schemas.iter_mut() {
+        for variant in schema.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
+            let fields = variant.get("properties").and_then(Value::as_object);
+            let Some(field) = fields.and_then(|fields| fields.keys().next()) else { continue };
+            let (first, rest) = field.split_at(field.chars().next().map_or(0, char::len_utf8));
+            let name = format!("{name}{}{rest}", first.to_uppercase());
+            let reference = json!({ "$ref": format!("{REF_PREFIX}{name}") });
+            named.insert(name, std::mem::replace(variant, reference));
+        }
+    }
+    schemas.extend(named);
+    schemas.sort_keys();
 }
 
 /// Moves the tag of each enum variant into the schema of the variant, because generators need a name for each variant.
@@ -137,20 +171,26 @@ fn merge_all_of(schema: &Map<String, Value>, schemas: &Value) -> Option<Map<Stri
 fn definitions(document: &Value) -> Vec<String> {
     let views = document.pointer(SCHEMAS).and_then(Value::as_object).into_iter().flat_map(Map::values);
     let parts = views.filter_map(|view| match view.get("allOf")?.as_array()?.as_slice() {
-        [meta, definition] if reference(meta) == Some(MANAGED_FIELDS) => reference(definition),
+        [meta, parts @ ..] if reference(meta) == Some(MANAGED_FIELDS) => parts.iter().find_map(reference),
         _ => None,
     });
     parts.map(str::to_owned).collect()
 }
 
 /// Allows a client to send a definition back as the server returned it: the server ignores the fields that it manages.
-/// Also makes `refName` optional, because the server can derive it from `name`.
+/// Also makes `refName` optional, because the server can derive it from `name`, and describes it for definitions that
+/// store it as `name`.
 fn accept_managed_fields(document: &mut Value, definitions: &[String]) {
     let managed = document.pointer(&format!("{SCHEMAS}/{MANAGED_FIELDS}/properties")).cloned().unwrap_or_default();
     for name in definitions {
         let Some(schema) = document.pointer_mut(&format!("{SCHEMAS}/{name}")) else { continue };
+        let is_stored_as_name = schema.pointer("/properties/refName").is_none();
         if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-            required.retain(|field| field != "refName");
+            required.retain(|field| field != if is_stored_as_name { "name" } else { "refName" });
+        }
+        if is_stored_as_name && let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            let text = "The same as `name`. One of the two is required.";
+            properties.insert("refName".to_owned(), json!({ "type": "string", "description": text }));
         }
         let properties = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter();
         properties.for_each(|properties| properties.extend(managed.as_object().cloned().unwrap_or_default()));
@@ -262,6 +302,26 @@ mod tests {
         assert_eq!(
             schemas["View"],
             json!({ "type": "object", "description": "A view.", "required": ["b", "a", "kind"], "properties": { "b": {}, "a": {}, "kind": { "type": "string" } } })
+        );
+    }
+
+    #[test]
+    fn objects_among_the_variants_of_an_enum_get_names() {
+        let fallback = json!({ "type": "object", "required": ["fallback"], "properties": {
+            "fallback": { "$ref": "#/components/schemas/String", "description": "The step." } } });
+        let mut document = json!({ "components": { "schemas": {
+            "String": { "type": "string" },
+            "OnError": { "oneOf": [{ "type": "string", "enum": ["fail"] }, fallback] },
+        } } });
+        inline_strings(&mut document);
+        name_variants(&mut document);
+        assert_eq!(
+            document["components"]["schemas"],
+            json!({
+                "OnError": { "oneOf": [{ "type": "string", "enum": ["fail"] }, { "$ref": "#/components/schemas/OnErrorFallback" }] },
+                "OnErrorFallback": { "type": "object", "required": ["fallback"], "properties": {
+                    "fallback": { "type": "string", "description": "The step." } } },
+            })
         );
     }
 

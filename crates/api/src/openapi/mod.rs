@@ -14,7 +14,7 @@ use crate::routes::{
     agentic_tools, agents, ai_tools, approvals, blobs, composite_tools, conversations, costs, drift, effects, events,
     expressions, generated, gram, health, imports, inspection, journals, keys, mcp_imports, models, principals,
     providers, query, reach, readiness, realms, runs, secrets, server, tables, tool_exports, tools, trials,
-    type_imports, undo,
+    type_imports, undo, workflows,
 };
 use crate::state::AppState;
 
@@ -107,6 +107,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(revisions::routes::<ToolProviderConfig>())
         .merge(collection::routes::<TypeDefinition>())
         .merge(revisions::routes::<TypeDefinition>())
+        .merge(workflows::routes())
         .routes(routes!(query::root_types))
         .routes(routes!(query::plan))
         .routes(routes!(query::find))

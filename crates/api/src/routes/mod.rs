@@ -39,3 +39,4 @@ pub(crate) mod trials;
 pub(crate) mod type_imports;
 pub(crate) mod types;
 pub(crate) mod undo;
+pub(crate) mod workflows;

@@ -111,7 +111,7 @@ pub struct UseView {
     pub ref_name: String,
     /// How the definition uses the tool or provider. Agents: `name`, `library`, `category` and `tag`. Tools:
     /// `fallback`, `verify`, `compensate`, `function` and `provider`. Providers: `referenceData`. Entity types:
-    /// `records`.
+    /// `records`. Workflows: `step`. Step registrations: `tool`.
     pub by: Vec<String>,
 }
 
@@ -123,6 +123,7 @@ impl From<Use> for UseView {
 
 /// The definitions that use a tool and that the caller may read.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ToolUsesView {
     /// The agents that select the tool.
     pub agents: Vec<UseView>,
@@ -132,6 +133,12 @@ pub struct ToolUsesView {
     pub providers: Vec<UseView>,
     /// The entity types whose records the tool reads.
     pub types: Vec<UseView>,
+    /// The workflows with a step that calls the tool.
+    #[serde(default)]
+    pub workflows: Vec<UseView>,
+    /// The step registrations of the tool.
+    #[serde(default)]
+    pub step_registrations: Vec<UseView>,
     /// Whether a list was cut off at its maximum of 200 definitions.
     pub truncated: bool,
 }
@@ -166,13 +173,15 @@ pub(crate) async fn tool_uses(
     let (name, version) = split_reference(&reference);
     let version = version.map(parse_requirement).transpose()?;
     let tool = find_readable_tool(&engine, &session, name, version.as_ref()).await?;
-    let Uses { agents, tools, providers, types, truncated, .. } =
+    let Uses { agents, tools, providers, types, workflows, step_registrations, truncated, .. } =
         engine.registry.uses_of_tool(&session, &tool.id, &tool.definition).await?;
     Ok(Json(ToolUsesView {
         agents: use_views(agents),
         tools: use_views(tools),
         providers: use_views(providers),
         types: use_views(types),
+        workflows: use_views(workflows),
+        step_registrations: use_views(step_registrations),
         truncated,
     }))
 }

@@ -47,6 +47,8 @@ async fn versions_route_lists_revisions_for_definitions_without_versions(server:
         ("tool-providers", json!({ "refName": "p", "baseUrl": "https://example.com" }), "description"),
         ("prompt-fragments", json!({ "refName": "p", "content": "Be kind." }), "content"),
         ("types", json!({ "name": "p", "jsonSchema": { "type": "object" } }), "description"),
+        ("step-registrations", json!({ "name": "p", "toolRef": "echo" }), "description"),
+        ("condition-bindings", json!({ "name": "p", "condition": "${input.ok}" }), "description"),
     ] {
         let created = server.post(collection, body).await.expect(201);
         let path = format!("{collection}/p");

@@ -35,6 +35,13 @@ impl Owned {
             .await
             .expect(201);
         admin.post("prompt-fragments", json!({ "refName": "hidden-fragment", "content": "hidden" })).await.expect(201);
+        let workflow =
+            json!({ "refName": "hidden-workflow", "steps": [{ "name": "hidden", "handlerRef": "hidden-step" }] });
+        admin.post("workflows", workflow).await.expect(201);
+        let registration = json!({ "name": "hidden-step", "toolRef": "hidden-tool" });
+        admin.post("step-registrations", registration).await.expect(201);
+        let condition = json!({ "name": "hidden-condition", "condition": "${input.hidden}" });
+        admin.post("condition-bindings", condition).await.expect(201);
         let entity = json!({ "name": "HiddenType", "singularName": "hidden-item", "pluralName": "hidden-items",
             "jsonSchema": { "type": "object", "properties": { "name": { "type": "string" } } } });
         admin.post("types", entity).await.expect(201);
@@ -91,6 +98,9 @@ impl Owned {
             ("tool-providers", "ref") => "hidden-provider",
             ("prompt-fragments", "ref") => "hidden-fragment",
             ("types", "ref") => "HiddenType",
+            ("workflows", "ref") => "hidden-workflow",
+            ("step-registrations", "ref") => "hidden-step",
+            ("condition-bindings", "ref") => "hidden-condition",
             ("agentic-tools", "ref") => "hidden-manager",
             ("agentic-tools", "id") => &self.execution,
             ("composite-tools", "ref") => "hidden-router",

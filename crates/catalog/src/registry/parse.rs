@@ -124,15 +124,20 @@ fn remove(body: &mut Value, pointer: &str) -> bool {
 /// Rejects an array where an object is required. Without this check, serde would read the items of the array as the
 /// fields of the object.
 fn reject_arrays_for_objects(body: &Value) -> Result<(), Issues> {
-    const OBJECTS: [&str; 4] = ["invocation", "auth", "rateLimit", "composite"];
+    const OBJECTS: [&str; 5] = ["invocation", "auth", "rateLimit", "composite", "limits"];
     const OBJECTS_OF_OBJECTS: [&str; 3] = ["inputSchema", "outputSchema", "errorHandling"];
     let inner = OBJECTS_OF_OBJECTS.iter().filter_map(|name| Some((name, body.get(name)?.as_object()?)));
     let nested =
         inner.flat_map(|(name, fields)| fields.iter().map(move |(key, value)| (format!("/{name}/{key}"), value)));
     let direct = OBJECTS.iter().filter_map(|name| Some((format!("/{name}"), body.get(name)?)));
-    let examples = body.get("examples").and_then(Value::as_array).into_iter().flatten();
-    let examples = examples.enumerate().map(|(at, value)| (format!("/examples/{at}"), value));
-    match direct.chain(nested).chain(examples).find(|(_, value)| value.is_array()) {
+    let items = |list: &'static str| {
+        let items = body.get(list).and_then(Value::as_array).into_iter().flatten();
+        items.enumerate().map(move |(at, value)| (format!("/{list}/{at}"), value))
+    };
+    let steps = items("steps");
+    let retries = steps.clone().filter_map(|(path, step)| Some((format!("{path}/retry"), step.get("retry")?)));
+    let listed = items("examples").chain(steps).chain(retries);
+    match direct.chain(nested).chain(listed).find(|(_, value)| value.is_array()) {
         Some((path, _)) => Err(issue(&path, "must be an object, not an array".to_owned())),
         None => Ok(()),
     }

@@ -6,6 +6,7 @@ use semver::Version;
 use serde_json::{Map, Value};
 use toolwright_authz::Resource;
 use toolwright_expr::Template;
+use toolwright_machine::workflow::WorkflowIssue;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
     ConditionBinding, Document, DocumentKind, MAX_WORKFLOW_STEPS, RefName, StepRegistration, ToolStatus,
@@ -13,7 +14,7 @@ use toolwright_types::{
 };
 
 use super::agent::tool_warning;
-use super::{Definition, Registry, RegistryError, ValidationContext, security_uri_issue};
+use super::{Definition, Registry, RegistryError, ValidationContext, WrittenNames, parse, security_uri_issue};
 use crate::Unavailable;
 use crate::access::Session;
 use crate::toolset::VersionedRef;
@@ -29,6 +30,12 @@ const MAX_NAME_CHARS: usize = 128;
 
 /// The maximum number of characters of the name of a step.
 const MAX_STEP_NAME_CHARS: usize = 128;
+
+/// The route that checks a workflow without a name, which no workflow can have as its name.
+const CHECK_ROUTE: &str = "check";
+
+/// The code of an issue that is found when the fields are read.
+const INVALID_FIELD: &str = "invalid_field";
 
 /// The maximum number of issues that are reported.
 const MAX_ISSUES: usize = 50;
@@ -54,32 +61,87 @@ impl Definition for WorkflowDefinition {
     }
 
     async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-        check_workflow(self, context).await
+        let (errors, warnings): (Vec<WorkflowIssue>, Vec<WorkflowIssue>) =
+            check_workflow(self, context).await?.into_iter().partition(WorkflowIssue::is_error);
+        Ok(match errors.is_empty() {
+            true => Ok(warnings.iter().map(ToString::to_string).collect()),
+            false => Err(Issues(errors.into_iter().map(as_definition_issue).collect())),
+        })
     }
 }
 
-/// Checks a workflow. Returns warnings for its author, or all issues.
+impl Registry {
+    /// Checks the workflow in the body of a request as a save does, and writes nothing. The session needs the permission
+    /// to write the workflow, because the issues tell which other definitions exist.
+    pub async fn check_workflow(&self, session: &Session, body: Value) -> Result<Vec<WorkflowIssue>, RegistryError> {
+        match parse::definition::<WorkflowDefinition>(body) {
+            Ok(workflow) => {
+                self.may_write(session, &workflow)?;
+                self.recheck_workflow(session, &workflow).await
+            }
+            Err(Issues(issues)) => {
+                let issues = issues.into_iter().map(|one| WorkflowIssue::error(INVALID_FIELD, one.path, one.message));
+                Ok(issues.collect())
+            }
+        }
+    }
+
+    /// Checks a stored workflow again, as a save does.
+    pub async fn recheck_workflow(
+        &self,
+        session: &Session,
+        workflow: &WorkflowDefinition,
+    ) -> Result<Vec<WorkflowIssue>, RegistryError> {
+        let written = WrittenNames::default();
+        let context =
+            ValidationContext { catalog: &self.catalog, models: &self.models, realm: &session.realm, written };
+        Ok(check_workflow(workflow, &context).await?)
+    }
+}
+
+/// Checks a workflow. Returns all errors and warnings.
 pub(super) async fn check_workflow(
     workflow: &WorkflowDefinition,
     _context: &ValidationContext<'_>,
-) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-    let mut issues: Vec<DefinitionIssue> = reserved_name_issue("/refName", &workflow.ref_name).into_iter().collect();
-    issues.extend(workflow.security_uri.as_deref().and_then(security_uri_issue));
+) -> Result<Vec<WorkflowIssue>, Unavailable> {
+    let mut issues: Vec<WorkflowIssue> = Vec::new();
+    issues.extend(reserved_name_issue("/refName", &workflow.ref_name).map(as_error("reserved_name")));
+    if workflow.ref_name.key() == CHECK_ROUTE {
+        let message = format!("`{CHECK_ROUTE}` is the name of a route");
+        issues.push(WorkflowIssue::error("reserved_name", "/refName", message).hint("choose another name"));
+    }
+    issues.extend(workflow.security_uri.as_deref().and_then(security_uri_issue).map(as_error("invalid_security_uri")));
     if let Some(count) = workflow.name.as_ref().map(|name| name.chars().count())
         && !(1..=MAX_NAME_CHARS).contains(&count)
     {
-        issues.push(issue("/name", format!("must have 1 to {MAX_NAME_CHARS} characters, got {count}")));
+        let message = format!("must have 1 to {MAX_NAME_CHARS} characters, got {count}");
+        issues.push(WorkflowIssue::error("invalid_name", "/name", message));
     }
     issues.extend(step_issues(workflow));
     issues.truncate(MAX_ISSUES);
-    Ok(if issues.is_empty() { Ok(Vec::new()) } else { Err(Issues(issues)) })
+    Ok(issues)
+}
+
+fn as_definition_issue(issue: WorkflowIssue) -> DefinitionIssue {
+    let WorkflowIssue { path, message, hint, .. } = issue;
+    let message = match hint {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message,
+    };
+    DefinitionIssue { path, message }
+}
+
+/// Returns a function that converts the issue of a field to an error with a code.
+fn as_error(code: &str) -> impl Fn(DefinitionIssue) -> WorkflowIssue + '_ {
+    move |issue| WorkflowIssue::error(code, issue.path, issue.message)
 }
 
 /// Returns the issues of the steps that need no other definition: their number, names and dependencies.
-fn step_issues(workflow: &WorkflowDefinition) -> Vec<DefinitionIssue> {
+fn step_issues(workflow: &WorkflowDefinition) -> Vec<WorkflowIssue> {
     let count = workflow.steps.len();
     if !(1..=MAX_WORKFLOW_STEPS).contains(&count) {
-        return vec![issue("/steps", format!("must have 1 to {MAX_WORKFLOW_STEPS} steps, got {count}"))];
+        let message = format!("must have 1 to {MAX_WORKFLOW_STEPS} steps, got {count}");
+        return vec![WorkflowIssue::error("step_count", "/steps", message)];
     }
     let names: HashSet<&str> = workflow.steps.iter().map(|step| step.name.as_str()).collect();
     let (mut seen, mut issues) = (HashSet::new(), Vec::new());
@@ -89,19 +151,21 @@ fn step_issues(workflow: &WorkflowDefinition) -> Vec<DefinitionIssue> {
         }
         let path = format!("/steps/{at}/name");
         if let Some(message) = step_name_issue(&step.name) {
-            issues.push(issue(&path, message));
+            issues.push(WorkflowIssue::error("invalid_step_name", path, message));
         } else if !seen.insert(step.name.as_str()) {
-            issues.push(issue(&path, format!("must be unique, but another step is also named `{}`", step.name)));
+            let message = format!("must be unique, but another step is also named `{}`", step.name);
+            issues.push(WorkflowIssue::error("duplicate_step", path, message));
         }
         for (index, dependency) in step.depends_on.iter().enumerate() {
             let name = dependency.split('.').next().unwrap_or_default();
             if names.contains(name) {
                 continue;
             }
-            let hint = closest_name(name, names.iter().copied());
-            let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            let message = format!("must name a step of this workflow, got `{dependency}`");
             let path = format!("/steps/{at}/dependsOn/{index}");
-            issues.push(issue(&path, format!("must name a step of this workflow, got `{dependency}`{hint}")));
+            let mut issue = WorkflowIssue::error("unknown_step", path, message);
+            issue.hint = closest_name(name, names.iter().copied()).map(|name| format!("did you mean `{name}`?"));
+            issues.push(issue);
         }
     }
     issues
