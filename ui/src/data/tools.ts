@@ -11,7 +11,7 @@ export type Envelope = Schemas["ToolEnvelope"];
 export function useTools(filters: ToolFilters) {
   return useInfiniteQuery({
     queryKey: ["tools", "list", filters],
-    queryFn: ({ pageParam }) => read(api.GET("/api/v1/ai-tools", { params: { query: { ...filters, sort: "slug", limit: 100, cursor: pageParam } } })),
+    queryFn: ({ pageParam }) => read(api.GET("/api/v1/ai-tools", { params: { query: { ...filters, sort: "refName", limit: 100, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor ?? undefined,
     placeholderData: keepPreviousData,

@@ -45,7 +45,7 @@ export function Effects() {
     <Page
       fill
       title="Effects"
-      description="Every write to the outside world: what was changed, by which run, and whether it can be undone."
+      description="Every write to the outside world, across all runs."
       actions={
         selection.length > 0 && (
           <Button variant="primary" onClick={() => setUndoing(true)}>
@@ -117,7 +117,7 @@ function ToolFilter({ value, onChange }: { value: string; onChange: (value: stri
         onChange(text.trim());
       }}
     >
-      <Input aria-label="Name of a tool, then Enter" placeholder="Tool, for example orders/cancel" value={text} onChange={(event) => setText(event.target.value)} onBlur={() => text.trim() !== value && onChange(text.trim())} className="w-60" />
+      <Input aria-label="Name of a tool, then Enter" placeholder="Name of a tool" value={text} onChange={(event) => setText(event.target.value)} onBlur={() => text.trim() !== value && onChange(text.trim())} className="w-60" />
     </form>
   );
 }

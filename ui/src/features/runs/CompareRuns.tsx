@@ -1,17 +1,22 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Equal, EqualNot, Split } from "lucide-react";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { Badge, RunStatusBadge } from "@/components/Badge";
+import { Button } from "@/components/Button";
+import { JsonView } from "@/components/Code";
 import { cx } from "@/components/cx";
-import { Card, Page } from "@/components/Page";
+import { Card, CardHeader, Page } from "@/components/Page";
 import { ErrorState, Loading } from "@/components/States";
 import { Time } from "@/components/Time";
 import { type Run, useComparison, useJournal, useRun } from "@/data/runs";
 import { type AlignedRow, alignEntries } from "@/model/compare";
-import type { EntrySummary } from "@/model/entries";
+import { type EntrySummary, preview } from "@/model/entries";
 import { cost, count, plural, shortId } from "@/model/format";
 
 const route = getRouteApi("/shell/runs/$id/compare/$other");
+
+/** The entries that are shown at first. */
+const PAGE = 200;
 
 /** Two runs in aligned lanes, with the first divergence marked. */
 export function CompareRuns() {
@@ -23,6 +28,7 @@ export function CompareRuns() {
   const comparison = useComparison(id, other, 1);
   const equal = useMemo(() => new Map(comparison.data?.entries?.map((entry) => [entry.n, entry.equal])), [comparison.data]);
   const rows = useMemo(() => alignEntries(leftJournal ?? [], rightJournal ?? [], equal), [leftJournal, rightJournal, equal]);
+  const [shown, setShown] = useState(PAGE);
   const failed = [left, right, comparison].find((query) => query.isError);
   const divergence = comparison.data?.firstDivergence?.n;
   return (
@@ -35,7 +41,6 @@ export function CompareRuns() {
             <RunCard run={left.data} name="A" />
             <RunCard run={right.data} name="B" />
           </div>
-          {comparison.data && comparison.data.differences.length > 0 && <Outcomes differences={comparison.data.differences} />}
           <Card label="Entries" className="overflow-hidden">
             <div className="grid grid-cols-[2.5rem_1fr_1fr] border-b bg-sunken text-xs text-faint">
               <span />
@@ -43,11 +48,17 @@ export function CompareRuns() {
               <span className="border-l px-3 py-2">B</span>
             </div>
             <ol>
-              {rows.map((row) => (
+              {rows.slice(0, shown).map((row) => (
                 <LaneRow key={row.n} row={row} a={id} b={other} first={row.n === divergence} fields={row.n === divergence ? comparison.data?.firstDivergence?.differences : undefined} />
               ))}
             </ol>
+            {rows.length > shown && (
+              <Button variant="ghost" className="m-2" onClick={() => setShown(shown + PAGE)}>
+                Show more of {count(rows.length)} entries
+              </Button>
+            )}
           </Card>
+          {comparison.data && comparison.data.differences.length > 0 && <Outcomes differences={comparison.data.differences} />}
         </>
       )}
     </Page>
@@ -90,33 +101,40 @@ type Difference = Record<string, unknown>;
 
 function Outcomes({ differences }: { differences: Difference[] }) {
   return (
-    <Card label="Differences of the results" className="mb-4 px-4 py-3">
-      <h2 className="mb-2 text-[13px] font-semibold">Differences of the results</h2>
+    <Card label="Differences of the results" className="mt-4">
+      <CardHeader title="Differences of the results" count={differences.length} />
       <Differences items={differences} />
     </Card>
   );
 }
 
+/** The fields that differ. The server calls the first run the expected one. */
 function Differences({ items }: { items: Difference[] }) {
   return (
-    <ul className="flex flex-col gap-1.5">
-      {items.map((item, index) => {
-        const { path, field, ...sides } = item;
-        return (
-          <li key={index} className="grid gap-x-4 gap-y-0.5 sm:grid-cols-[10rem_1fr]">
-            <span className="font-mono text-xs text-muted [overflow-wrap:anywhere]">{String(path ?? field ?? "")}</span>
-            <span className="flex flex-col">
-              {Object.entries(sides).map(([side, value]) => (
-                <span key={side} className="[overflow-wrap:anywhere]">
-                  <span className="text-xs text-faint">{side} </span>
-                  {typeof value === "string" ? value : JSON.stringify(value)}
-                </span>
-              ))}
-            </span>
-          </li>
-        );
-      })}
+    <ul className="divide-y">
+      {items.map((item) => (
+        <li key={String(item.field)} className="px-4 py-2.5">
+          <p className="mb-1 font-mono text-xs text-muted [overflow-wrap:anywhere]">{String(item.field)}</p>
+          <div className="grid gap-x-4 gap-y-1 md:grid-cols-2">
+            <Side name="A" value={item.expected} />
+            <Side name="B" value={item.got} />
+          </div>
+        </li>
+      ))}
     </ul>
+  );
+}
+
+function Side({ name, value }: { name: string; value: unknown }) {
+  const text = preview(value);
+  return (
+    <details className="min-w-0">
+      <summary className="flex cursor-pointer list-none gap-2">
+        <span className="shrink-0 text-xs leading-5 font-semibold text-faint">{name}</span>
+        <span className="min-w-0 truncate">{text || "–"}</span>
+      </summary>
+      {text && <JsonView value={value} label={`value of ${name}`} className="mt-1 max-h-80" />}
+    </details>
   );
 }
 
@@ -134,7 +152,7 @@ function LaneRow({ row, a, b, first, fields }: { row: AlignedRow; a: string; b: 
         <LaneCell run={b} entry={row.right} equal={row.equal} />
       </div>
       {fields && fields.length > 0 && (
-        <div className="border-t border-line/60 px-3 py-2 sm:pl-12">
+        <div className="border-t border-line/60 sm:pl-6">
           <Differences items={fields} />
         </div>
       )}
