@@ -1,4 +1,4 @@
-//! Executes calls to agents, agentic tools and composite tools. Each of these calls starts a run. The child run gets a
+//! Executes calls to agents, workflows, agentic tools and composite tools. Each of these calls starts a run. The child run gets a
 //! share of the parent run's remaining budget.
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -7,12 +7,13 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use toolwright_machine::view;
 use toolwright_tools::executor::{Attempt, Backend, BackendReply};
-use toolwright_tools::{CompiledTool, ToolFailure};
+use toolwright_tools::{CompiledTool, RunFunction, ToolFailure};
 use toolwright_types::{ChildRun, ErrorCode, RunId, RunStatus, SideEffects, ToolType};
 
 use super::agentic::{self, AgenticCall};
 use super::composite;
 use super::spec::{ParentRun, RunDraft, RunOrigin};
+use super::workflow::{self, WorkflowCall};
 use super::{Agents, Inner, StartError};
 use toolwright_catalog::Session;
 use toolwright_runs::{RunMeta, RunSnapshot};
@@ -20,7 +21,8 @@ use toolwright_runs::{RunMeta, RunSnapshot};
 /// The maximum depth of child runs.
 pub(super) const MAX_DELEGATION_DEPTH: u8 = 5;
 
-/// The backend of tools of type AGENT, AGENTIC and COMPOSITE. [`DelegateBackend::bind`] connects it to [`Agents`] after
+/// The backend of tools of type AGENT, WORKFLOW, AGENTIC and COMPOSITE, and of functions that run an agent or a workflow.
+/// [`DelegateBackend::bind`] connects it to [`Agents`] after
 /// both are created, because of a cycle: `Agents` needs the executor, and the executor needs this backend.
 #[derive(Default)]
 pub struct DelegateBackend {
@@ -71,9 +73,17 @@ impl DelegateBackend {
                     correlation: cx.caller.correlation_id.clone(),
                 };
                 let draft = match attempt.tool.definition.tool_type {
+                    ToolType::Function | ToolType::Workflow => {
+                        Box::pin(agents.draft_function(&attempt, name, origin)).await?
+                    }
                     ToolType::Agentic => agents.draft_agentic_child(&attempt, origin).await.map_err(refused)?,
                     ToolType::Composite => Box::pin(agents.draft_composite(&attempt, origin)).await?,
-                    _ => agents.draft_delegate(&attempt, name, origin).await.map_err(refused)?,
+                    _ => {
+                        let task = attempt.input.get("task").and_then(Value::as_str).unwrap_or_default().to_owned();
+                        let context = attempt.input.get("context").and_then(Value::as_object).cloned();
+                        let call = AgentCall { agent: name, task, context: context.unwrap_or_default() };
+                        agents.draft_delegate(call, origin).await.map_err(refused)?
+                    }
                 };
                 let launched = agents.launch(draft, Vec::new()).await;
                 let handle = launched.map_err(|error| denied("delegate", error.to_string()))?;
@@ -81,7 +91,14 @@ impl DelegateBackend {
             }
         };
         if snapshot.run.ending().is_some() {
+            if attempt.tool.run_function() == Some(RunFunction::Agent) {
+                let session = Session::new(Arc::clone(&cx.principal), Arc::clone(&cx.realm));
+                let pins = agents.pins(&session, &snapshot).await.map_err(|error| unread(&error))?;
+                // A required pin without a value has already failed the run of the agent.
+                return workflow::agent_outcome(&snapshot, &pins.unwrap_or_default());
+            }
             return match attempt.tool.definition.tool_type {
+                ToolType::Function | ToolType::Workflow => workflow::workflow_outcome(&snapshot),
                 ToolType::Agentic => agentic::outcome(&snapshot),
                 ToolType::Composite => composite::outcome(&attempt, &snapshot),
                 _ => outcome(&snapshot),
@@ -98,15 +115,55 @@ impl DelegateBackend {
     }
 }
 
+/// A call to an agent.
+struct AgentCall<'a> {
+    agent: &'a str,
+    task: String,
+    context: Map<String, Value>,
+}
+
 impl Agents {
-    /// Drafts the run of an agent that another run calls. The principal of the calling run needs the permission to run
-    /// the agent. The child run acts as that principal, or as the agent's `principalRef`.
-    async fn draft_delegate(
+    /// Drafts the run that a workflow tool, or a function that runs an agent or a workflow, starts.
+    async fn draft_function(
         &self,
         attempt: &Attempt<'_>,
         name: &str,
-        mut origin: RunOrigin,
+        origin: RunOrigin,
+    ) -> Result<Box<RunDraft>, ToolFailure> {
+        let arguments = attempt.arguments()?;
+        let text = |field: &str| arguments.get(field).and_then(Value::as_str).unwrap_or_default();
+        match attempt.tool.run_function() {
+            Some(RunFunction::Agent) => {
+                let context = arguments.get("context").and_then(Value::as_object).cloned().unwrap_or_default();
+                let call = AgentCall { agent: text("agentRef"), task: text("prompt").to_owned(), context };
+                self.draft_delegate(call, origin).await.map_err(refused)
+            }
+            Some(RunFunction::Workflow) => {
+                let input = arguments.get("input").cloned().unwrap_or_default();
+                self.draft_child_workflow(text("workflowRef"), input, origin).await.map_err(refused)
+            }
+            None => self.draft_child_workflow(name, arguments, origin).await.map_err(refused),
+        }
+    }
+
+    /// Drafts the run of a workflow that another run calls. The principal of the calling run needs the permission to
+    /// execute the workflow.
+    async fn draft_child_workflow(
+        &self,
+        name: &str,
+        input: Value,
+        origin: RunOrigin,
     ) -> Result<Box<RunDraft>, StartError> {
+        let session = Session::new(Arc::clone(&origin.principal), Arc::clone(&origin.realm));
+        let found = self.find_workflow(&origin.realm, name).await?;
+        self.check_may_execute(&session, &found)?;
+        self.draft_workflow(WorkflowCall::new(&found, input).await?, origin).await
+    }
+
+    /// Drafts the run of an agent that another run calls. The principal of the calling run needs the permission to run
+    /// the agent. The child run acts as that principal, or as the agent's `principalRef`.
+    async fn draft_delegate(&self, call: AgentCall<'_>, mut origin: RunOrigin) -> Result<Box<RunDraft>, StartError> {
+        let AgentCall { agent: name, task, context } = call;
         let session = Session {
             hops: origin.hops,
             correlation: origin.correlation.clone(),
@@ -115,8 +172,6 @@ impl Agents {
         let agent = self.find(&session, name).await?;
         self.check_may_run(&session, &agent)?;
         origin.principal = self.effective_principal(&session, &agent, None).await?;
-        let task = attempt.input.get("task").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let context = attempt.input.get("context").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
         self.draft_run(&agent, origin, context, task).await
     }
 

@@ -2,8 +2,9 @@
 
 use toolwright_catalog::{Denied, Unavailable};
 use toolwright_gram::Diagnostics;
+use toolwright_machine::workflow::WorkflowIssue;
 use toolwright_notation::DefinitionError;
-use toolwright_tools::Issues;
+use toolwright_tools::{Issues, Violation};
 use toolwright_types::{ConversationId, RunId, RunStatus};
 
 /// Why a run could not be started. Nothing was written.
@@ -38,6 +39,39 @@ pub enum StartError {
         /// The version.
         version: String,
     },
+    /// The workflow does not exist.
+    #[error("there is no workflow `{workflow}` in realm `{realm}`")]
+    UnknownWorkflow {
+        /// The requested name or id.
+        workflow: String,
+        /// The realm that was searched.
+        realm: String,
+    },
+    /// The workflow cannot run, for example because a step registration was deleted.
+    #[error("the workflow cannot run: {}", join_issues(.0))]
+    InvalidWorkflow(Vec<WorkflowIssue>),
+    /// The workflow is disabled.
+    #[error("workflow `{0}` is disabled")]
+    WorkflowDisabled(String),
+    /// The version of the workflow is blocked.
+    #[error("version {version} of workflow `{workflow}` is blocked; request another version, or make this one active")]
+    WorkflowBlocked {
+        /// The workflow.
+        workflow: String,
+        /// The version.
+        version: String,
+    },
+    /// The workflow has no such step.
+    #[error("workflow `{workflow}` has no step `{step}`")]
+    UnknownStep {
+        /// The workflow.
+        workflow: String,
+        /// The requested step.
+        step: String,
+    },
+    /// The input of a workflow does not match its schema.
+    #[error("the input does not match the schema of the workflow: {}", .0.first().map(ToString::to_string).unwrap_or_default())]
+    WorkflowInput(Vec<Violation>),
     /// The principal lacks permission.
     #[error(transparent)]
     Denied(#[from] Denied),
@@ -134,6 +168,10 @@ pub enum PatternError {
     /// The database failed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+}
+
+fn join_issues(issues: &[WorkflowIssue]) -> String {
+    issues.iter().filter(|issue| issue.is_error()).map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn join_problems(problems: &[DefinitionError]) -> String {

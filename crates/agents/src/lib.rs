@@ -25,6 +25,7 @@ mod start;
 mod summary;
 mod trial_list;
 mod undo;
+mod workflow;
 mod writes;
 
 use std::sync::Arc;
@@ -53,6 +54,7 @@ pub use replay::{ReplayChanges, ReplaySource, StartedReplay, TrialError};
 pub use start::{AgentRequest, StartedRun, check_context_size};
 pub use trial_list::{TrialFilter, TrialItem, TrialPage};
 pub use undo::{Compensation, IrreversibleCall, UndoError, UndoPreview};
+pub use workflow::{RerunError, RerunSteps, StartedWorkflow, WorkflowRequest};
 
 use toolwright_catalog::{
     Access, CompiledAgent, Identity, ModelRegistry, Resolver, Session, Toolset, Unavailable, execution_target,

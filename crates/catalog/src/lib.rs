@@ -19,6 +19,7 @@ mod reach;
 pub mod registry;
 mod resolve;
 mod toolset;
+mod workflow;
 
 pub use access::{Access, Denied, Session, execution_target};
 pub use agent::CompiledAgent;
@@ -32,3 +33,4 @@ pub use reach::{Reach, ReachEdge, ReachKind, ReachNode};
 pub use registry::Registry;
 pub use resolve::{RecordedTool, Resolver, inline_tool_document};
 pub use toolset::{Toolset, ToolsetMember, VersionedRef, in_categories, is_available_to_agents};
+pub use workflow::CompiledWorkflow;

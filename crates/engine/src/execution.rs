@@ -130,7 +130,8 @@ fn builtin_backends(
         (ToolType::Function, Arc::new(functions)),
         (ToolType::Agent, Arc::clone(&delegation) as _),
         (ToolType::Agentic, Arc::clone(&delegation) as _),
-        (ToolType::Composite, delegation),
+        (ToolType::Composite, Arc::clone(&delegation) as _),
+        (ToolType::Workflow, delegation),
         (ToolType::QuantumQuery, Arc::clone(&record_backend)),
         (ToolType::QuantumApi, record_backend),
     ]

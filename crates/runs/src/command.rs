@@ -1,6 +1,7 @@
 //! Commands to runs, and the errors with which a run rejects a command.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::oneshot;
 use toolwright_machine::agent::{ClientResult, ClientResultError, Decision, EventError};
 use toolwright_tools::Violation;
@@ -30,6 +31,12 @@ pub enum RunCommand {
     Return(Vec<(CallId, ClientResult)>),
     /// Cancels the run.
     Cancel { message: Option<String> },
+    /// Sends a signal to a workflow.
+    Signal { name: String, payload: Value, sent_by: String },
+    /// Pauses a workflow.
+    Pause { by: String },
+    /// Resumes a paused workflow.
+    Resume { by: String },
     /// The child run that a call started was resumed and is suspended again.
     ChildSuspended { call_id: CallId, run: RunId, status: RunStatus },
     /// The child run that a call started has ended.

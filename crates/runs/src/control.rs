@@ -1,4 +1,5 @@
-//! The commands that a session can send to a run: decide on an approval, return client results, cancel.
+//! The commands that a session can send to a run: decide on an approval, return client results, send a signal, pause,
+//! resume, cancel.
 
 use std::sync::Arc;
 
@@ -47,6 +48,30 @@ impl Runs {
     pub async fn cancel(&self, session: &Session, run: RunId) -> Result<AcceptedCommand, CommandError> {
         let message = Some(format!("cancelled by `{}`", session.principal.name));
         self.command(session, run, RunCommand::Cancel { message }).await
+    }
+
+    /// Sends a signal to a workflow. A step that waits for the signal, now or later, receives the payload.
+    pub async fn signal(
+        &self,
+        session: &Session,
+        run: RunId,
+        name: String,
+        payload: Value,
+    ) -> Result<AcceptedCommand, CommandError> {
+        let sent_by = session.principal.name.to_string();
+        self.command(session, run, RunCommand::Signal { name, payload, sent_by }).await
+    }
+
+    /// Pauses a workflow: the calls in progress end, and nothing else starts.
+    pub async fn pause(&self, session: &Session, run: RunId) -> Result<AcceptedCommand, CommandError> {
+        let by = session.principal.name.to_string();
+        self.command(session, run, RunCommand::Pause { by }).await
+    }
+
+    /// Resumes a paused workflow.
+    pub async fn resume(&self, session: &Session, run: RunId) -> Result<AcceptedCommand, CommandError> {
+        let by = session.principal.name.to_string();
+        self.command(session, run, RunCommand::Resume { by }).await
     }
 
     /// Returns an error if the agent of the run is disabled.

@@ -270,8 +270,8 @@ impl RunCore {
                 let approval = self.machine.pending_approvals().into_iter().find(|asked| asked.call_id == call_id);
                 let definition_hash = approval.map(|asked| asked.definition_hash).unwrap_or_default();
                 let decided_by = Some(decided_by);
-                let event = EventKind::ApprovalDecided { call_id, definition_hash, decision, decided_by, reason };
-                self.record_and_apply(event, Durability::Committed).await?.map_err(CommandError::from)
+                self.accept(EventKind::ApprovalDecided { call_id, definition_hash, decision, decided_by, reason })
+                    .await?
             }
             (None, RunCommand::Return(results)) => self.accept_results(results).await?,
             (None, RunCommand::ChildSuspended { call_id, run, status }) => {
@@ -292,10 +292,12 @@ impl RunCore {
                 let event = EventKind::ChildEnded { call_id };
                 self.record_and_apply(event, Durability::Deferred).await?.map_err(CommandError::from)
             }
-            (None, RunCommand::Cancel { message }) => {
-                let event = EventKind::Cancelled { message };
-                self.record_and_apply(event, Durability::Committed).await?.map_err(CommandError::from)
+            (None, RunCommand::Cancel { message }) => self.accept(EventKind::Cancelled { message }).await?,
+            (None, RunCommand::Signal { name, payload, sent_by }) => {
+                self.accept(EventKind::SignalReceived { name, payload, sent_by: Some(sent_by) }).await?
             }
+            (None, RunCommand::Pause { by }) => self.accept(EventKind::Paused { by: Some(by) }).await?,
+            (None, RunCommand::Resume { by }) => self.accept(EventKind::Resumed { by: Some(by) }).await?,
         };
         if result.is_ok() && self.machine.ending().is_none() {
             // The command may have resolved an approval or a client action, so the stored list of waits is updated.
@@ -303,6 +305,11 @@ impl RunCore {
             self.journal.note(state);
         }
         Ok(result)
+    }
+
+    /// Records the event of a command, and waits until it is committed.
+    async fn accept(&mut self, event: EventKind) -> Result<Result<(), CommandError>, WriteError> {
+        Ok(self.record_and_apply(event, Durability::Committed).await?.map_err(CommandError::from))
     }
 
     /// Looks for suspended calls whose child runs have ended. The check runs as an effect and not in the driver itself,

@@ -17,11 +17,12 @@ use toolwright_machine::agent::{
 use toolwright_machine::is_delete_tool;
 use toolwright_machine::journal::RunStart;
 use toolwright_machine::journal::recording::Recording;
+use toolwright_machine::workflow::FORM;
 use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::{
-    Allowance, CallContext, CallOutcome, CallRequest, CallResources, CallSequence, CallerInfo, Executor, Preparation,
-    ReadyCall, Rejection, Schema, UpdateSender, Violation,
+    Allowance, CallContext, CallOutcome, CallRequest, CallResources, CallSequence, CallerInfo, ClientAction, Executor,
+    Preparation, ReadyCall, Rejection, Schema, UpdateSender, Violation,
 };
 use toolwright_types::{
     CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, Owner, Principal, RealmScope, ResolvedInput,
@@ -160,7 +161,7 @@ impl RunExecutor {
         ready: Option<ReadyCall>,
         allowance: Option<Allowance>,
     ) -> EffectOutcome {
-        let CallToRun { call_id, input, facts, approved, repeated, captured, .. } = *call;
+        let CallToRun { call_id, first_call, input, facts, approved, repeated, captured, .. } = *call;
         if let Some(known) = self.recording.as_ref().and_then(|known| known.ended(&call_id, &facts.name, &input)) {
             return EffectOutcome::Event(known);
         }
@@ -174,7 +175,11 @@ impl RunExecutor {
             (ready, _) => ready,
         };
         let ready = match ready {
-            Ok(ready) => ready.with_call_id(call_id.clone()),
+            Ok(ready) => match first_call.filter(|_| !ready.starts_run()) {
+                Some(first) => ready.with_call_id(call_id.clone()).with_key_of(first),
+                // Each attempt at a call that starts a run starts another run.
+                None => ready.with_call_id(call_id.clone()),
+            },
             Err(mut envelope) => {
                 if repeated && !captured {
                     // The call cannot be executed now, but an earlier attempt of this write may have taken effect.
@@ -196,8 +201,8 @@ impl RunExecutor {
         };
         EffectOutcome::Event(match outcome {
             CallOutcome::Client(action) => EventKind::HandedToClient {
+                schema: form_schema(&action).unwrap_or(action.schema),
                 prepared_payload: action.prepared_payload,
-                schema: action.schema,
                 pending: action.pending,
             },
             CallOutcome::Done(envelope) => self.ended(envelope),
@@ -260,7 +265,11 @@ impl RunExecutor {
 
     /// Prepares a call, and returns the facts on which the machine decides about the call.
     async fn prepared_call(&self, call: CallToPrepare) -> (PreparedCall, Option<ReadyCall>) {
-        let ready = match self.prepare(call).await {
+        let mut prepared = self.prepare(call).await;
+        if self.cx.surface == Surface::WorkflowStep {
+            prepared = self.executor.check_surface(&self.cx, prepared);
+        }
+        let ready = match prepared {
             Preparation::Ready(ready) => ready,
             Preparation::Refused(envelope) => return (PreparedCall::Refused(envelope), None),
         };
@@ -430,15 +439,17 @@ impl EffectExecutor for RunExecutor {
 /// The context of every call of a run.
 pub(crate) fn call_context(start: &RunStart, scope: RunScope, tools: &Arc<Toolset>) -> CallContext {
     let RunScope { realm, principal, owner } = scope;
+    let is_workflow = start.spec.workflow.is_some();
     CallContext {
         run: start.spec.run,
         realm,
         principal,
         owner,
-        surface: Surface::Tool,
+        surface: if is_workflow { Surface::WorkflowStep } else { Surface::Tool },
         caller: CallerInfo {
             correlation_id: Some(start.correlation_id()),
-            agent: (!start.direct).then(|| start.subject.clone()),
+            agent: (!start.direct && !is_workflow).then(|| start.subject.clone()),
+            workflow_instance: is_workflow.then(|| start.spec.run.to_string()),
             conversation: start.conversation.map(|id| id.to_string()),
             session: start.session.clone(),
             durable: start.durable,
@@ -450,6 +461,11 @@ pub(crate) fn call_context(start: &RunStart, scope: RunScope, tools: &Arc<Toolse
         captures: start.spec.policy.capture_writes,
         resources: CallResources { toolbox: Some(Arc::clone(tools) as _), ..CallResources::default() },
     }
+}
+
+/// The schema of the form that a step of a workflow shows. It is part of the payload.
+fn form_schema(action: &ClientAction) -> Option<Value> {
+    (action.pending.name == FORM).then(|| action.prepared_payload.get("schema").cloned()).flatten()
 }
 
 fn definition_changed() -> ToolError {

@@ -149,6 +149,7 @@ async fn write_start(
 
 fn kind_of(start: &RunStart) -> RunKind {
     match (start.direct, &start.agentic, &start.composite) {
+        _ if start.spec.workflow.is_some() => RunKind::Workflow,
         (true, _, _) => RunKind::Tool,
         (false, Some(_), _) => RunKind::AgenticTool,
         (false, None, Some(_)) => RunKind::CompositeTool,

@@ -14,6 +14,7 @@ use crate::compiled::CallLimits;
 use crate::export::agentic_description;
 use crate::http_client::{CompiledProvider, RequestTemplate};
 use crate::price::CompiledPrice;
+use crate::run_function::RunFunction;
 use crate::{CompiledTool, Issues, Library, Schema, Violation, agentic, composite};
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -113,6 +114,11 @@ fn has_preflight(
         return true;
     }
     let Some(path) = definition.invocation.path.as_deref() else { return false };
+    if RunFunction::of(definition).is_some() {
+        let message = format!("must name a function that prepares a payload, got `{path}`, which starts a run");
+        issues.add("/invocation/path", message);
+        return false;
+    }
     match library.lookup(path) {
         Ok(function) if function.spec().side_effects == SideEffects::Writes => {
             let message =
@@ -249,10 +255,14 @@ fn schemas(
     if definition.tool_type == ToolType::Agentic && !has_input {
         input = agentic::default_agentic_input();
     }
+    let run_function = RunFunction::of(definition);
+    let shaped = definition.invocation.body_template.is_some();
+    if let Some(function) = run_function.filter(|_| !has_input && !shaped) {
+        input = function.input_schema();
+    }
     let bound = definition.tool_type == ToolType::Function && definition.invocation.code.is_none();
-    if bound && definition.is_tool_fully_executed_on_server {
+    if bound && run_function.is_none() && definition.is_tool_fully_executed_on_server {
         let path = definition.invocation.path.as_deref().unwrap_or_default();
-        let shaped = definition.invocation.body_template.is_some();
         let bound = if has_input && !shaped { library.bind(path, &input) } else { library.lookup(path) };
         match bound {
             Ok(tool) => {
@@ -299,8 +309,9 @@ fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTe
 }
 
 fn limits(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> CallLimits {
-    if matches!(definition.tool_type, ToolType::Agentic | ToolType::Composite) {
-        // A call to an agentic or composite tool may wait for an approval, so it has the longest timeout. The run that
+    let starts_run = matches!(definition.tool_type, ToolType::Agentic | ToolType::Composite | ToolType::Workflow);
+    if starts_run || RunFunction::of(definition).is_some() {
+        // A call to such a tool may wait for an approval, so it has the longest timeout. The run that
         // the call starts enforces the limits of the tool.
         let long = Duration::from_millis(MAX_TIMEOUT_MS);
         return CallLimits { attempt: long, total: long, retries: 0 };

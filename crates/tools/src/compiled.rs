@@ -12,6 +12,7 @@ use crate::composite::CompiledComposite;
 use crate::export::snake_case;
 use crate::http_client::{CompiledProvider, RequestTemplate};
 use crate::price::CompiledPrice;
+use crate::run_function::RunFunction;
 use crate::{Schema, Violation};
 
 /// A compiled tool.
@@ -102,9 +103,15 @@ impl CompiledTool {
         }
     }
 
-    /// Whether each call starts a run of its own. Calls to agents, agentic tools and composite tools do.
+    /// Whether each call starts a run of its own. Calls to agents, workflows, agentic tools and composite tools do.
     pub fn starts_run(&self) -> bool {
-        matches!(self.definition.tool_type, ToolType::Agent | ToolType::Agentic | ToolType::Composite)
+        let types = [ToolType::Agent, ToolType::Agentic, ToolType::Composite, ToolType::Workflow];
+        types.contains(&self.definition.tool_type) || self.run_function().is_some()
+    }
+
+    /// The function of the tool, if it starts a run.
+    pub fn run_function(&self) -> Option<RunFunction> {
+        RunFunction::of(&self.definition)
     }
 
     /// Whether the tool can be used only in a run of an agent. This applies to `search_tools`, which searches the tools

@@ -11,6 +11,7 @@ use toolwright_types::{Principal, PrincipalId, RealmId, RealmScope, Role};
 use crate::agent::CompiledAgent;
 use crate::entity_type::CompiledType;
 use crate::toolset::Toolset;
+use crate::workflow::CompiledWorkflow;
 
 /// The maximum total number of items in all cached graphs. This many items use about half a gigabyte of memory.
 const MAX_GRAPH_ITEMS: u64 = 500_000;
@@ -22,6 +23,7 @@ pub(super) struct DefinitionCache {
     /// The current version of every tool of a realm.
     pub all_tools: moka::sync::Cache<RealmId, Tools>,
     pub agents: moka::sync::Cache<(RealmId, String), Arc<CompiledAgent>>,
+    pub workflows: moka::sync::Cache<(RealmId, String), Arc<CompiledWorkflow>>,
     pub types: moka::sync::Cache<(RealmId, String), Arc<CompiledType>>,
     /// Every type of a realm.
     pub all_types: moka::sync::Cache<RealmId, Types>,
@@ -35,6 +37,7 @@ impl DefinitionCache {
             versions: quick_cache::sync::Cache::new(20_000),
             all_tools: moka::sync::Cache::builder().max_capacity(1_000).build(),
             agents: moka::sync::Cache::builder().max_capacity(5_000).build(),
+            workflows: moka::sync::Cache::builder().max_capacity(5_000).build(),
             types: moka::sync::Cache::builder().max_capacity(10_000).build(),
             all_types: moka::sync::Cache::builder().max_capacity(1_000).build(),
             toolsets: moka::sync::Cache::builder().max_capacity(5_000).build(),

@@ -31,6 +31,7 @@ use self::compile::load_type;
 use crate::agent::CompiledAgent;
 use crate::entity_type::CompiledType;
 use crate::toolset::{Toolset, VersionedRef};
+use crate::workflow::CompiledWorkflow;
 use crate::{BoxError, Unavailable};
 
 /// How often the store is polled for changes that other servers made.
@@ -187,6 +188,29 @@ impl Catalog {
         let agent = Arc::new(agent);
         self.0.cache.load().agents.insert((realm.realm, key), Arc::clone(&agent));
         agent
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Returns a workflow from the cache, if it was compiled since the last change of a definition.
+    pub(crate) fn cached_workflow(&self, realm: &RealmScope, name: &str) -> Option<Arc<CompiledWorkflow>> {
+        self.0.cache.load().workflows.get(&(realm.realm, name.to_ascii_lowercase()))
+    }
+
+    /// Returns a function that inserts a workflow into the current cache. If a definition changes before the function is
+    /// called, the workflow is inserted into the old cache, which is no longer used.
+    pub(crate) fn workflow_inserter(
+        &self,
+        realm: &RealmScope,
+        name: &str,
+    ) -> impl FnOnce(Arc<CompiledWorkflow>) -> Arc<CompiledWorkflow> + use<> {
+        let (cache, key) = (self.0.cache.load_full(), (realm.realm, name.to_ascii_lowercase()));
+        move |workflow| {
+            cache.workflows.insert(key, Arc::clone(&workflow));
+            workflow
+        }
     }
 
     /// Returns the versions of an agent, highest first. Empty if the agent does not exist.

@@ -1,10 +1,10 @@
-//! Selects the version of a tool or an agent that a version requirement asks for.
+//! Selects the version of a tool, an agent or a workflow that a version requirement asks for.
 
 use std::sync::Arc;
 
 use semver::{Version, VersionReq};
 use toolwright_tools::CompiledTool;
-use toolwright_types::{AgentDefinition, Document, ToolStatus};
+use toolwright_types::{AgentDefinition, Document, ToolStatus, WorkflowDefinition};
 
 /// A definition with a version and a life cycle.
 pub trait Versioned {
@@ -26,6 +26,16 @@ impl Versioned for Arc<CompiledTool> {
 }
 
 impl Versioned for Document<AgentDefinition> {
+    fn version(&self) -> &Version {
+        &self.body.version
+    }
+
+    fn status(&self) -> ToolStatus {
+        self.body.status
+    }
+}
+
+impl Versioned for Document<WorkflowDefinition> {
     fn version(&self) -> &Version {
         &self.body.version
     }

@@ -104,11 +104,14 @@ pub enum RunKind {
     AgenticTool,
     /// A call to a composite tool.
     CompositeTool,
+    /// The execution of a workflow.
+    Workflow,
 }
 
 impl RunKind {
     /// All kinds.
-    pub const ALL: [RunKind; 4] = [RunKind::Agent, RunKind::Tool, RunKind::AgenticTool, RunKind::CompositeTool];
+    pub const ALL: [RunKind; 5] =
+        [RunKind::Agent, RunKind::Tool, RunKind::AgenticTool, RunKind::CompositeTool, RunKind::Workflow];
 
     /// The name of the kind in the database and in the REST API.
     pub fn as_str(self) -> &'static str {
@@ -117,13 +120,14 @@ impl RunKind {
             RunKind::Tool => "tool",
             RunKind::AgenticTool => "agentic-tool",
             RunKind::CompositeTool => "composite-tool",
+            RunKind::Workflow => "workflow",
         }
     }
 }
 
 /// The text is not a kind of run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("run kind must be `agent`, `tool`, `agentic-tool` or `composite-tool`, got `{0}`")]
+#[error("run kind must be `agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`, got `{0}`")]
 pub struct UnknownRunKind(String);
 
 impl FromStr for RunKind {

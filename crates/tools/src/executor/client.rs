@@ -57,7 +57,8 @@ impl Executor {
         let secrets = secrets::reveal(ports, cx, tool, &identified, deadline).await?;
         let redactor = Redactor::new(secrets.values());
         let call_id = ready.envelope_builder.call_id().clone();
-        let idempotency_key = IdempotencyKey::new(cx.run, ready.parent_key.as_deref(), &call_id);
+        let key_call = ready.key_call().clone();
+        let idempotency_key = IdempotencyKey::new(cx.run, ready.parent_key.as_deref(), &key_call);
         let (queue, nested_calls, messages) = (QueueTimer::default(), NestedCalls::default(), CallMessages::default());
         let attempt = Attempt {
             executor: self,

@@ -61,7 +61,7 @@ use crate::ports::{
     Authorizer, BlobStorage, DriftSink, NoDriftSink, NoReferences, RateLimiter, ReferenceResolver, ResultCache,
     SecretResolver, ToolCatalog,
 };
-use crate::{CallContext, CompiledTool, ToolFailure};
+use crate::{CallContext, CompiledTool, RunFunction, ToolFailure};
 
 /// Performs tool calls. Cheap to clone.
 #[derive(Clone)]
@@ -243,7 +243,7 @@ impl Executor {
 
     /// Returns the idempotency key of a call: the same for all attempts and after a restart, different in every run.
     pub fn idempotency_key(&self, cx: &CallContext, ready: &ReadyCall) -> String {
-        attempts::idempotency_key(cx.run, ready.parent_key.as_deref(), ready.call_id())
+        attempts::idempotency_key(cx.run, ready.parent_key.as_deref(), ready.key_call())
     }
 
     /// Returns the idempotency key of a call of `run`.
@@ -304,7 +304,7 @@ impl Executor {
     /// Answers the call from the cache, or opens its secrets and runs its tool.
     async fn run_on_server(&self, cx: &CallContext, ready: ReadyCall) -> ToolEnvelope {
         let ports = &*self.ports;
-        let ReadyCall { mut envelope_builder, tool, input, effects, parent_key, .. } = ready;
+        let ReadyCall { mut envelope_builder, tool, input, effects, parent_key, key_call, .. } = ready;
         let identified = match secrets::identify(ports, cx, &tool).await {
             Ok(identified) => identified,
             Err(error) => return envelope_builder.failed(error, ports.clock.now()),
@@ -328,7 +328,8 @@ impl Executor {
             key = None;
         }
         let call_id = envelope_builder.call_id().clone();
-        let idempotency_key = IdempotencyKey::new(cx.run, parent_key.as_deref(), &call_id);
+        let key_call = key_call.unwrap_or_else(|| call_id.clone());
+        let idempotency_key = IdempotencyKey::new(cx.run, parent_key.as_deref(), &key_call);
         let (queue, nested_calls, messages) = (QueueTimer::default(), NestedCalls::default(), CallMessages::default());
         let attempt = Attempt {
             executor: self,
@@ -401,7 +402,12 @@ impl Executor {
     }
 
     fn backend(&self, tool: &CompiledTool) -> Option<&Arc<dyn Backend>> {
-        self.backends.get(&tool.definition.tool_type)
+        let tool_type = match tool.run_function() {
+            Some(RunFunction::Agent) => ToolType::Agent,
+            Some(RunFunction::Workflow) => ToolType::Workflow,
+            None => tool.definition.tool_type,
+        };
+        self.backends.get(&tool_type)
     }
 }
 
@@ -461,6 +467,17 @@ impl ReadyCall {
     /// Whether the call starts a run of its own.
     pub fn starts_run(&self) -> bool {
         self.tool.starts_run()
+    }
+
+    /// Returns the call from whose id the idempotency key is derived.
+    pub(crate) fn key_call(&self) -> &CallId {
+        self.key_call.as_ref().unwrap_or_else(|| self.call_id())
+    }
+
+    /// Gives the call the idempotency key of an earlier call, which it repeats.
+    pub fn with_key_of(mut self, call_id: CallId) -> Self {
+        self.key_call = Some(call_id);
+        self
     }
 
     /// Sets the call id that a machine assigned.

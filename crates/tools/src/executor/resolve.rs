@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_types::{ErrorCode, SideEffects, ToolError, ToolStatus};
+use toolwright_types::{CallId, ErrorCode, SideEffects, ToolError, ToolStatus};
 
 use super::envelope_builder::EnvelopeBuilder;
 use super::{CallRequest, Ports};
@@ -26,6 +26,8 @@ pub struct ReadyCall {
     pub permit: Permit,
     /// The idempotency key of the parent call, for nested calls and fallbacks.
     pub(super) parent_key: Option<String>,
+    /// The call from whose id the idempotency key is derived, if it is not this call.
+    pub(super) key_call: Option<CallId>,
     pub(super) envelope_builder: EnvelopeBuilder,
 }
 
@@ -38,7 +40,7 @@ impl ReadyCall {
         permit: Permit,
     ) -> Self {
         envelope_builder.set_policy(permit.policy.clone());
-        Self { tool, input, effects, deletes: false, permit, parent_key: None, envelope_builder }
+        Self { tool, input, effects, deletes: false, permit, parent_key: None, key_call: None, envelope_builder }
     }
 }
 
