@@ -17,9 +17,65 @@ const TOOLS = [
     invocation: { bodyTemplate: { open: "${param.path}" } },
     outputJsonSchema: { type: "object", required: ["text"], properties: { text: { type: "string" } } },
   },
+  {
+    refName: "orders/undo-create",
+    description: "Cancels an order that a call has created.",
+    toolType: "EXTERNAL_REST",
+    category: "undo",
+    providerRef: "orders-api",
+    sideEffects: "writes",
+    idempotent: true,
+    inputJsonSchema: { type: "object" },
+    invocation: { method: "POST", path: "/orders/${input.output.id}/cancel", bodyTemplate: {} },
+  },
+  {
+    refName: "orders/create-fast",
+    description: "Creates an order, but gives up after a millisecond. Its outcome is then unknown.",
+    toolType: "EXTERNAL_REST",
+    category: "orders.test",
+    providerRef: "orders-api",
+    sideEffects: "writes",
+    timeoutMs: 1,
+    inputJsonSchema: { type: "object" },
+    invocation: { method: "POST", path: "/orders" },
+  },
+  ...["revenue", "churn"].map((name) => ({
+    refName: `forecast/${name}`,
+    description: `Computes a forecast of the ${name}.`,
+    toolType: "FUNCTION",
+    category: "forecast",
+    sideEffects: "none",
+    inputJsonSchema: { type: "object", properties: { months: { type: "integer", description: "How many months." } }, required: ["months"] },
+    invocation: { path: "python", code: `total = sum(i % 7 for i in range(months * ${name === "churn" ? 60000 : 110000}))\n{"months": months, "${name}": total}` },
+  })),
 ];
 
 const AGENTS = [
+  {
+    refName: "analyst",
+    displayName: "Revenue analyst",
+    description: "Computes forecasts, then records them as a deal after an approval.",
+    systemPrompt: "You are a careful analyst.\nCompute the forecasts first. Create a deal only with figures that you have computed.",
+    toolRefs: ["forecast/revenue", "forecast/churn", "hubspot/search-deals", "hubspot/create-deal"],
+    requiresApproval: true,
+    policy: { maxToolCalls: 12, maxCostUsd: 0.5 },
+    llmConfig: scripted("analyst", [
+      {
+        when: { turn: 0 },
+        reply: {
+          text: "I compute both forecasts and look for open deals.",
+          toolCalls: [
+            { name: "forecast/revenue", arguments: { months: 12 } },
+            { name: "forecast/churn", arguments: { months: 12 } },
+            { name: "hubspot/search-deals", arguments: { filters: [{ propertyName: "dealstage", operator: "EQ", value: "negotiation" }], limit: 3 } },
+          ],
+        },
+      },
+      { when: { afterTool: "hubspot/search-deals" }, reply: { text: "The figures are plausible. I record them as a deal.", toolCalls: [{ name: "hubspot/create-deal", arguments: { properties: { dealname: "Forecast 2027", company: "Acme Corp", amount: 128000 } } }] } },
+      { when: { afterTool: "hubspot/create-deal", failed: true }, reply: { text: "I did not record the forecast: {{result/error/message}}" } },
+      { when: { afterTool: "hubspot/create-deal" }, reply: { text: "I recorded the forecast as deal {{result/id}}." } },
+    ]),
+  },
   {
     refName: "cancel-clerk",
     displayName: "Cancellation clerk",
@@ -99,6 +155,8 @@ export async function seed(server) {
   const decide = (run, decision) => server.request("POST", `${api}/runs/${run.runId}/approvals/${run.approvals[0].callId}`, decision);
   const order = async () => (await call("orders/create", { customerId: "cus-1", items: [{ sku: "KB-200", quantity: 1, unitPriceCents: 8900 }] })).output.id;
 
+  await server.request("PATCH", `${api}/tools/${encodeURIComponent("orders/create")}`, { compensateToolRef: "orders/undo-create" });
+
   const runs = {};
   await ask("assistant", "Which deals are in negotiation?");
   await ask("assistant", "What about my orders?");
@@ -111,6 +169,8 @@ export async function seed(server) {
   await ask("assistant", "How many open orders above 500 for Acme?");
   runs.cancel = await ask("cancel-clerk", "ord-1002");
   runs.create = await ask("assistant", "Please create a deal.");
+  await call("orders/create-fast", { customerId: "cus-1", items: [{ sku: "KB-200", quantity: 1, unitPriceCents: 8900 }] });
+  runs.analysis = await ask("analyst", "Forecast the revenue of next year and record it.");
   runs.client = await ask("reader", "notes/today.md");
   return runs;
 }

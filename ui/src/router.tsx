@@ -105,7 +105,13 @@ const agentsRoute = createRoute({
   component: lazyRouteComponent(() => import("./features/agents/AgentList"), "AgentList"),
 });
 
-export const AGENT_TABS = ["overview", "tools", "limits", "source"] as const;
+const newAgentRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: "new-agent",
+  component: lazyRouteComponent(() => import("./features/agents/NewAgent"), "NewAgent"),
+});
+
+export const AGENT_TABS = ["overview", "settings", "tools", "limits", "source"] as const;
 
 const agentRoute = createRoute({
   getParentRoute: () => shellRoute,
@@ -136,6 +142,7 @@ const routeTree = rootRoute.addChildren([
     integrationsRoute,
     integrationRoute,
     agentsRoute,
+    newAgentRoute,
     agentRoute,
     playgroundRoute,
   ]),

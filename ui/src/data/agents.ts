@@ -59,8 +59,18 @@ export function useCreateAgent() {
   });
 }
 
-export function useParseGram() {
-  return useMutation({ mutationFn: (gram: string) => read(api.POST("/api/v1/ai/gram/parse", { body: { gram } })) });
+/** Checks a gram text against the server's definitions, without writing it. */
+export function useCheckGram() {
+  return useMutation({ mutationFn: (gram: string) => read(api.POST("/api/v1/ai/gram/apply", { body: { gram, dryRun: true } })) });
+}
+
+/** Writes the definitions of a gram text, all or none. */
+export function useApplyGram() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (gram: string) => read(api.POST("/api/v1/ai/gram/apply", { body: { gram } })),
+    onSuccess: () => Promise.all([client.invalidateQueries({ queryKey: ["agent"] }), client.invalidateQueries({ queryKey: ["agents"] })]),
+  });
 }
 
 export function useConversations(agentRef: string) {

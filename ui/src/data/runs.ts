@@ -60,6 +60,7 @@ export function useRunsSince(startedAfter: string, pages = 5) {
 export function useRun(id: string) {
   return useQuery({
     queryKey: ["run", id, "view"],
+    enabled: id !== "",
     queryFn: () => read(api.GET("/api/v1/ai/runs/{id}", { params: { path: { id } } })),
     refetchInterval: (query) => (query.state.data?.status === "RUNNING" ? 2000 : false),
   });

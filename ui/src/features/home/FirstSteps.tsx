@@ -48,7 +48,7 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
   const links: Record<Step["id"], LinkProps> = {
     model: { to: "/agents" },
     tool: { to: "/new-tool" },
-    agent: { to: "/agents" },
+    agent: { to: "/new-agent" },
     run: first ? { to: "/agents/$ref/playground", params: { ref: first } } : { to: "/agents" },
     decision: { to: "/inbox" },
   };

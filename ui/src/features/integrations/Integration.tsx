@@ -89,7 +89,6 @@ function TestButton({ provider }: { provider: Provider }) {
 function Uses({ provider }: { provider: Provider }) {
   const uses = useProviderUses(provider.refName).data;
   if (!uses) return null;
-  const agentic = (ref: string) => uses.referenceData.includes(ref);
   return (
     <Card label="Tools">
       <CardHeader title="Tools" count={uses.tools.length} />
@@ -98,7 +97,7 @@ function Uses({ provider }: { provider: Provider }) {
         {uses.tools.map((tool) => (
           <li key={tool.refName}>
             <Link to="/tools/$ref" params={{ ref: tool.refName }} className="flex items-center gap-2.5 px-4 py-2 -outline-offset-2 hover:bg-hover">
-              {agentic(tool.refName) ? <Bot size={15} aria-hidden className="text-faint" /> : <Wrench size={15} aria-hidden className="text-faint" />}
+              {tool.by.includes("allocation") ? <Bot size={15} aria-hidden className="text-faint" /> : <Wrench size={15} aria-hidden className="text-faint" />}
               <span className="min-w-0 flex-1 truncate font-medium">{tool.refName}</span>
               <span className="text-xs text-faint">by {tool.by.join(", ")}</span>
             </Link>

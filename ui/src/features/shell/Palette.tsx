@@ -58,6 +58,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const pages = NAVIGATION.flatMap((group) => group.items).filter((page) => matches(page.label));
   const found = agents.filter((agent) => matches(agent.refName) || matches(agent.displayName ?? "")).slice(0, 5);
   const commands = [
+    { name: "New agent", icon: <Plus size={15} aria-hidden />, run: () => void navigate({ to: "/new-agent" }) },
     { name: "New tool", icon: <Plus size={15} aria-hidden />, run: () => void navigate({ to: "/new-tool" }) },
     { name: "Light theme", icon: <Sun size={15} aria-hidden />, run: () => setTheme("light") },
     { name: "Dark theme", icon: <Moon size={15} aria-hidden />, run: () => setTheme("dark") },

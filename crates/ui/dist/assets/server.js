@@ -1,0 +1,1 @@
+import{ct as e}from"./app.js";import{i as t,s as n}from"./cx.js";function r(){return e({queryKey:[`models`],queryFn:()=>n(t.GET(`/api/v1/ai/models`,{params:{query:{limit:100}}}))})}export{r as t};
