@@ -50,6 +50,7 @@ pub use crate::routes::tools::{AwaitingClientView, ValidationView};
 pub use crate::routes::trials::{LiveReportView, TrialItemView, TrialStartedView, TrialView};
 pub use crate::routes::type_imports::{ImportedTypeView, SkippedTypeView, TypeImportView};
 pub use crate::routes::undo::{KeptCallView, UndoView, UndoneCallView};
+pub use crate::routes::workflow_graph::{EdgeChangeView, FieldChangeView, StepChangeView, WorkflowDiffView};
 pub use crate::routes::workflows::{WorkflowCheckView, WorkflowIssueView};
 pub use crate::run_views::{
     AcceptedView, AgentResponseView, ApprovalView, ClientActionView, DecisionView, ForkView, RunOriginView,

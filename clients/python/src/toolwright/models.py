@@ -1981,6 +1981,20 @@ DurationMs = str
 """A duration in milliseconds. In JSON it is a text such as `30s`, `5m`, `2h` or `1d`, or a number of milliseconds."""
 
 
+EdgeChangeView = TypedDict(
+    "EdgeChangeView",
+    {
+        "case": "NotRequired[str | None]",
+        "change": "str",
+        "codes": "NotRequired[list[str]]",
+        "from": "str",
+        "kind": "str",
+        "to": "str",
+    },
+)
+"""An added or removed edge."""
+
+
 class EffectResolutionView(TypedDict):
     """The resolution of an unknown outcome."""
 
@@ -2414,6 +2428,19 @@ class FailedLine(TypedDict):
 
     message: str
     """The reason."""
+
+
+class FieldChangeView(TypedDict):
+    """A changed field of a workflow or of a step."""
+
+    after: NotRequired[Any]
+    """The value after the change. Absent if the field was removed."""
+
+    before: NotRequired[Any]
+    """The value before the change. Absent if the field is new."""
+
+    path: str
+    """The JSON pointer of the field."""
 
 
 class FieldError(TypedDict):
@@ -5239,6 +5266,25 @@ Status = Literal["draft", "active", "deprecated", "blocked"]
 """The life cycle status of a version."""
 
 
+class StepChangeView(TypedDict):
+    """A changed step."""
+
+    change: str
+    """`added`, `removed`, `renamed` or `changed`."""
+
+    fields: NotRequired[list[FieldChangeView]]
+    """The changed fields of a changed step, relative to the step."""
+
+    handlerRef: NotRequired[str | None]
+    """The handler of an added or removed step."""
+
+    name: str
+    """The name. For a renamed step, the old name."""
+
+    to: NotRequired[str | None]
+    """The new name of a renamed step."""
+
+
 class StepRegistration(TypedDict):
     """A tool under a name of the workflow vocabulary, with mappings of its input and output."""
 
@@ -6851,6 +6897,35 @@ class WorkflowDefinition(TypedDict):
 
     warnings: NotRequired[list[str] | None]
     """Warnings for the author."""
+
+
+class WorkflowDiffBody(TypedDict):
+    """The workflow that a stored workflow is compared with. Exactly one field is required."""
+
+    definition: NotRequired[dict[str, Any] | None]
+    """A definition. It is not checked and not stored."""
+
+    ref: NotRequired[str | None]
+    """The refName or id of a stored workflow, optionally with a version requirement."""
+
+
+class WorkflowDiffView(TypedDict):
+    """The difference between two workflows. The layout and the order of steps are no differences."""
+
+    edges: list[EdgeChangeView]
+    """The added and removed edges between steps. Renamed steps have their new names."""
+
+    equal: bool
+    """Whether there is no difference."""
+
+    fields: list[FieldChangeView]
+    """The changed fields of the workflow, such as its schemas and limits."""
+
+    steps: list[StepChangeView]
+    """The changed steps."""
+
+    text: str
+    """The difference as a text with one change per line."""
 
 
 class WorkflowIssueView(TypedDict):

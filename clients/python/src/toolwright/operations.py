@@ -1737,6 +1737,16 @@ def check_stored_workflow(ref: str, *, version: str | None = None) -> Operation[
     return Operation("POST", path("/api/v1/ai/workflows/{ref}/check", ref), query={"version": version})
 
 
+def compare_workflow(ref: str, body: WorkflowDiffBody, *, version: str | None = None) -> Operation[WorkflowDiffView]:
+    """Compares a stored workflow with another stored workflow or with a definition."""
+    return Operation("POST", path("/api/v1/ai/workflows/{ref}/diff", ref), query={"version": version}, body=body)
+
+
+def draw_workflow(ref: str, *, version: str | None = None, format: str | None = None) -> Operation[str]:
+    """Draws a workflow as a graph: a Mermaid flowchart, a text in the DOT language, or an SVG image."""
+    return Operation("GET", path("/api/v1/ai/workflows/{ref}/graph", ref), query={"version": version, "format": format})
+
+
 def list_workflow_revisions(
     ref: str,
     *,

@@ -39,4 +39,5 @@ pub(crate) mod trials;
 pub(crate) mod type_imports;
 pub(crate) mod types;
 pub(crate) mod undo;
+pub(crate) mod workflow_graph;
 pub(crate) mod workflows;

@@ -14,6 +14,7 @@ use crate::extract::{Caller, PathName, QueryParams};
 use crate::problem::Problem;
 use crate::revisions;
 use crate::routes::tools::split_reference;
+use crate::routes::workflow_graph;
 use crate::state::AppState;
 
 impl Collection for WorkflowDefinition {
@@ -44,6 +45,8 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
         .merge(revisions::routes::<WorkflowDefinition>())
         .routes(routes!(check))
         .routes(routes!(check_stored))
+        .routes(routes!(workflow_graph::graph))
+        .routes(routes!(workflow_graph::compare))
         .merge(collection::routes::<StepRegistration>())
         .merge(revisions::routes::<StepRegistration>())
         .merge(collection::routes::<ConditionBinding>())
@@ -124,10 +127,10 @@ pub(crate) async fn check(
     Ok(Json(WorkflowCheckView::new(issues, positions)))
 }
 
-/// The query parameters of the check of a stored workflow.
+/// The query parameter that selects a version of a stored workflow.
 #[derive(Deserialize)]
-pub(crate) struct CheckParams {
-    version: Option<String>,
+pub(crate) struct VersionParams {
+    pub(crate) version: Option<String>,
 }
 
 /// Checks a stored workflow again. Other definitions may have changed since it was saved.
@@ -143,7 +146,7 @@ pub(crate) async fn check_stored(
     State(registry): State<Registry>,
     Caller(session): Caller,
     PathName(reference): PathName,
-    QueryParams(params): QueryParams<CheckParams>,
+    QueryParams(params): QueryParams<VersionParams>,
 ) -> Result<Json<WorkflowCheckView>, Problem> {
     let (name, version) = split_reference(&reference);
     let version = params.version.as_deref().or(version);

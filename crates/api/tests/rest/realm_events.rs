@@ -88,6 +88,20 @@ async fn every_kind_of_change_has_an_event(server: Server) {
     let accepted = next(&mut stream).await;
     assert_eq!((&accepted.data["type"], &accepted.data["id"]), (&json!("DRIFT_ACCEPTED"), &json!(finding)));
     assert_eq!(summaries(&mut stream, 1).await, [json!(["DEFINITION_CREATED", "types", "Order", null, 1])]);
+    server.post("step-registrations", json!({ "name": "find", "toolRef": "echo" })).await.expect(201);
+    server.post("condition-bindings", json!({ "name": "large", "condition": "${input.large}" })).await.expect(201);
+    server
+        .post("workflows", json!({ "name": "w", "steps": [{ "name": "a", "handlerRef": "find" }] }))
+        .await
+        .expect(201);
+    assert_eq!(
+        summaries(&mut stream, 3).await,
+        [
+            json!(["DEFINITION_CREATED", "step-registrations", "find", null, 1]),
+            json!(["DEFINITION_CREATED", "condition-bindings", "large", null, 1]),
+            json!(["DEFINITION_CREATED", "workflows", "w", null, 1]),
+        ]
+    );
 }
 
 async fn run_that_waits_for_an_approval_has_events_in_order(server: Server) {

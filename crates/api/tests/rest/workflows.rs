@@ -13,12 +13,15 @@ crate::on_both_databases!(
     step_registration_and_condition_binding_can_be_written_and_read_as_yaml,
     errors_of_a_yaml_workflow_have_lines_and_columns,
     check_of_a_workflow_returns_all_issues_and_writes_nothing,
+    workflow_is_drawn_as_a_graph_in_three_formats,
+    workflows_are_compared_with_versions_and_definitions,
     step_registration_and_condition_binding_can_be_created_changed_and_removed,
     invalid_step_registrations_and_condition_bindings_are_rejected,
     deletion_of_a_part_of_a_workflow_names_the_workflow,
     uses_of_a_tool_contain_workflows_and_step_registrations,
     lists_of_workflow_definitions_are_filtered_and_compared,
-    members_read_workflow_definitions_and_do_not_write_them
+    members_read_workflow_definitions_and_do_not_write_them,
+    workflow_definitions_of_another_realm_do_not_exist
 );
 
 fn workflow(name: &str, steps: Value) -> Value {
@@ -233,6 +236,51 @@ async fn errors_of_a_yaml_workflow_have_lines_and_columns(server: Server) {
     send_yaml(&server, Method::POST, "prompt-fragments", "name: x\n").await.problem(400, "invalid-json");
 }
 
+async fn workflow_is_drawn_as_a_graph_in_three_formats(server: Server) {
+    let steps = json!([step("load", "echo"), { "name": "b", "handlerRef": "echo", "dependsOn": ["load"] }]);
+    server.post("workflows", workflow("w", steps)).await.expect(201);
+    let second = json!({ "name": "w", "version": "2.0.0", "steps": [step("other", "echo")] });
+    server.put("workflows/w", second).await.expect(200);
+    for (query, media_type, expected) in [
+        ("@^1/graph", "text/plain; charset=utf-8", "s0 --> s1"),
+        ("/graph?format=mermaid&version=1.0.0", "text/plain; charset=utf-8", "flowchart LR"),
+        ("/graph?format=dot&version=1.0.0", "text/vnd.graphviz; charset=utf-8", "s0 -> s1"),
+        ("/graph?format=svg", "image/svg+xml", ">other</text>"),
+    ] {
+        let drawn = server.get(&format!("workflows/w{query}")).await;
+        assert_eq!(drawn.headers["content-type"], media_type, "{}", drawn.text);
+        assert!(drawn.text.contains(expected), "{query}: {}", drawn.text);
+        assert_eq!(drawn.headers["content-security-policy"], "default-src 'none'; style-src 'unsafe-inline'");
+    }
+    server.get("workflows/w/graph?format=png").await.problem(400, "invalid-request");
+    server.get("workflows/missing/graph").await.problem(404, "not-found");
+    let large: Vec<Value> = (0..2001).map(|at| step(&format!("s{at}"), "echo")).collect();
+    server.post("workflows", workflow("large", large.into())).await.expect(201);
+    server.get("workflows/large/graph").await;
+    let refused = server.get("workflows/large/graph?format=svg").await.problem(400, "invalid-request");
+    assert!(refused["detail"].as_str().unwrap().contains("2000 steps, got 2001"), "{refused}");
+}
+
+async fn workflows_are_compared_with_versions_and_definitions(server: Server) {
+    server.post("workflows", workflow("w", json!([step("load", "echo")]))).await.expect(201);
+    let second = json!({ "name": "w", "version": "2.0.0", "steps": [step("load", "echo"), step("b", "echo")] });
+    server.put("workflows/w", second.clone()).await.expect(200);
+    let compared = server.post("workflows/w@1.0.0/diff", json!({ "ref": "w@^2" })).await.expect(200);
+    assert_eq!(compared["equal"], false);
+    assert_eq!(compared["steps"], json!([{ "change": "added", "name": "b", "handlerRef": "echo" }]));
+    assert_eq!(compared["fields"], json!([{ "path": "/version", "before": "1.0.0", "after": "2.0.0" }]));
+    assert!(compared["text"].as_str().unwrap().contains("+ step b: echo\n"), "{compared}");
+    let compared = server.post("workflows/w/diff", json!({ "definition": second })).await.expect(200);
+    assert_eq!((&compared["equal"], &compared["text"]), (&json!(true), &json!("")));
+
+    let invalid = json!({ "definition": { "name": "w", "steps": 1 } });
+    let problem = server.post("workflows/w/diff", invalid).await.problem(422, "invalid-definition");
+    assert_eq!(problem["errors"][0]["path"], "/definition/steps", "{problem}");
+    server.post("workflows/w/diff", json!({})).await.problem(400, "invalid-request");
+    server.post("workflows/w/diff", json!({ "ref": "missing" })).await.problem(404, "not-found");
+    server.post("workflows/w/diff?version=9", json!({ "ref": "w" })).await.problem(404, "not-found");
+}
+
 async fn step_registration_and_condition_binding_can_be_created_changed_and_removed(server: Server) {
     let registration = json!({ "name": "validate_orders", "toolRef": "echo@^1", "inputMapping": { "text": "${input.orders}" },
         "outputMapping": { "errors": "${output.text}" } });
@@ -353,6 +401,38 @@ async fn lists_of_workflow_definitions_are_filtered_and_compared(server: Server)
         assert_eq!(server.get(&format!("{collection}/a?check=true")).await.expect(200)["warnings"], Value::Null);
     }
     assert_eq!(names(&server.get("step-registrations?enabled=false").await.expect(200)), ["b"]);
+}
+
+async fn workflow_definitions_of_another_realm_do_not_exist(server: Server) {
+    server.post("realms", json!({ "name": "other" })).await.expect(201);
+    let other = server.in_realm("other");
+    for (collection, body) in [
+        ("workflows", workflow("w", json!([step("x", "w")]))),
+        ("step-registrations", json!({ "name": "w", "toolRef": "echo" })),
+        ("condition-bindings", json!({ "name": "w", "condition": "${input.ok}" })),
+    ] {
+        let created = server.post(collection, body.clone()).await.expect(201);
+        for reference in ["w", created["id"].as_str().unwrap()] {
+            let path = format!("{collection}/{reference}");
+            other.get(&path).await.problem(404, "not-found");
+            other.put(&path, body.clone()).await.problem(404, "not-found");
+            other.patch(&path, json!({ "description": "taken" })).await.problem(404, "not-found");
+            other.delete(&path).await.problem(404, "not-found");
+            other.get(&format!("{path}/versions")).await.problem(404, "not-found");
+            other.get(&format!("{path}/revisions")).await.problem(404, "not-found");
+        }
+        assert_eq!(other.get(&format!("{collection}/count")).await.expect(200), json!({ "count": 0 }));
+        // The same name can exist in both realms.
+        other.post(collection, body).await.expect(201);
+        assert_eq!(server.get(&format!("{collection}/w")).await.expect(200), created);
+    }
+    server.post("workflows", workflow("only-here", json!([step("x", "echo")]))).await.expect(201);
+    for route in ["check", "diff"] {
+        let refused = other.post(&format!("workflows/only-here/{route}"), json!({ "ref": "w" })).await;
+        refused.problem(404, "not-found");
+    }
+    other.get("workflows/only-here/graph").await.problem(404, "not-found");
+    other.post("workflows/w/diff", json!({ "ref": "only-here" })).await.problem(404, "not-found");
 }
 
 async fn members_read_workflow_definitions_and_do_not_write_them(server: Server) {

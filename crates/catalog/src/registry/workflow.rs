@@ -71,10 +71,15 @@ impl Definition for WorkflowDefinition {
 }
 
 impl Registry {
+    /// Parses the workflow in the body of a request. Returns all invalid fields.
+    pub fn parse_workflow(body: Value) -> Result<WorkflowDefinition, Issues> {
+        parse::definition(body)
+    }
+
     /// Checks the workflow in the body of a request as a save does, and writes nothing. The session needs the permission
     /// to write the workflow, because the issues tell which other definitions exist.
     pub async fn check_workflow(&self, session: &Session, body: Value) -> Result<Vec<WorkflowIssue>, RegistryError> {
-        match parse::definition::<WorkflowDefinition>(body) {
+        match Self::parse_workflow(body) {
             Ok(workflow) => {
                 self.may_write(session, &workflow)?;
                 self.recheck_workflow(session, &workflow).await

@@ -1,0 +1,11 @@
+//! Works on definitions of workflows without executing them: compares two definitions, and draws a definition as a graph.
+//!
+//! A definition need not be valid. Its steps are checked elsewhere, when the definition is saved.
+
+mod diff;
+mod edges;
+mod graph;
+
+pub use diff::{EdgeChange, FieldChange, StepChange, WorkflowDiff, diff};
+pub use edges::{Edge, EdgeKind};
+pub use graph::{GraphFormat, MAX_SVG_STEPS, TooManySteps, UnknownFormat, render};
