@@ -2,7 +2,9 @@
 //! response.
 
 use toolwright_agents::conversations::ConversationError;
-use toolwright_agents::{BindingError, ForkError, IrreversibleCall, RepeatedWrite, StartError, TrialError, UndoError};
+use toolwright_agents::{
+    BindingError, ForkError, IrreversibleCall, RepeatedWrite, RerunError, StartError, TrialError, UndoError,
+};
 use toolwright_catalog::Denied;
 use toolwright_catalog::Unavailable;
 use toolwright_catalog::identity::{AuthenticationError, ManageError};
@@ -10,6 +12,7 @@ use toolwright_catalog::registry::RegistryError;
 use toolwright_engine::VaultError;
 use toolwright_engine::imports::ImportError;
 use toolwright_machine::agent::EventError;
+use toolwright_machine::workflow::WorkflowIssue;
 use toolwright_query::Position;
 use toolwright_records::{RecordError, RequestPart};
 use toolwright_runs::{CommandError, EffectError, ExportError};
@@ -78,10 +81,27 @@ impl From<StartError> for Problem {
         match error {
             StartError::Denied(inner) => inner.into(),
             StartError::Unavailable(inner) => inner.into(),
-            StartError::UnknownAgent { .. } | StartError::NoVersion { .. } | StartError::UnknownConversation(_) => {
-                Problem::new(Code::NotFound, text)
-            }
+            StartError::UnknownAgent { .. }
+            | StartError::NoVersion { .. }
+            | StartError::UnknownWorkflow { .. }
+            | StartError::UnknownConversation(_) => Problem::new(Code::NotFound, text),
             StartError::Disabled(_) | StartError::Blocked { .. } => Problem::new(Code::AgentDisabled, text),
+            StartError::WorkflowDisabled(_) | StartError::WorkflowBlocked { .. } => {
+                Problem::new(Code::WorkflowDisabled, text)
+            }
+            StartError::UnknownStep { .. } => Problem::invalid("/onlyStep", text),
+            StartError::InvalidWorkflow(issues) => {
+                let issues = issues.into_iter().filter(WorkflowIssue::is_error);
+                issues.fold(Problem::new(Code::InvalidDefinition, text), |problem, issue| {
+                    problem.with_field(&issue.path, issue.message)
+                })
+            }
+            StartError::WorkflowInput(violations) => {
+                let problem = Problem::new(Code::InvalidRequest, text);
+                violations.iter().fold(problem, |problem, violation| {
+                    problem.with_field(&format!("/input{}", violation.path), violation.message.clone())
+                })
+            }
             StartError::Realm { .. } => Problem::new(Code::Forbidden, text),
             StartError::UnknownPrincipal(_) => Problem::invalid("/principalId", text),
             StartError::OtherAgent { .. } => Problem::invalid("/conversationId", text),
@@ -93,6 +113,20 @@ impl From<StartError> for Problem {
             StartError::Plan(_) => Problem::invalid("/executionPlan", text),
             StartError::Pattern(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::TooManyRuns(_) => Problem::new(Code::TooManyRuns, text),
+        }
+    }
+}
+
+impl From<RerunError> for Problem {
+    fn from(error: RerunError) -> Self {
+        let text = error.to_string();
+        match error {
+            RerunError::Run(inner) => inner.into(),
+            RerunError::Start(StartError::UnknownStep { .. }) => Problem::invalid("/fromStep", text),
+            RerunError::Start(inner) => inner.into(),
+            RerunError::NoWorkflow(_) => Problem::new(Code::NotFound, text),
+            RerunError::NotEnded(_) => Problem::new(Code::RunUnderWay, text),
+            RerunError::NothingFailed(_) => Problem::invalid("/fromStep", text),
         }
     }
 }
@@ -220,6 +254,7 @@ impl From<CommandError> for Problem {
             CommandError::Rejected(EventError::InvalidPlan { issues, .. }) => {
                 invalid_edit(text, issues.into_iter().map(|issue| (issue.path, issue.message)))
             }
+            CommandError::Rejected(EventError::TooManySignals) => Problem::new(Code::LimitReached, text),
             CommandError::Rejected(_) => Problem::new(Code::NotWaiting, text),
             CommandError::Results(problems) => problems
                 .into_iter()

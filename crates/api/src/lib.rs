@@ -26,6 +26,7 @@ mod stream_views;
 mod tool_views;
 mod views;
 pub mod wire;
+mod workflow_views;
 
 use std::sync::LazyLock;
 

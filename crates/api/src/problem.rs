@@ -107,6 +107,8 @@ codes! {
     ConversationClosed = "conversation-closed", CONFLICT, "The conversation is closed";
     /// The agent is disabled.
     AgentDisabled = "agent-disabled", CONFLICT, "The agent is disabled";
+    /// The workflow is disabled.
+    WorkflowDisabled = "workflow-disabled", CONFLICT, "The workflow is disabled";
     /// The server has reached its limit of concurrent runs.
     TooManyRuns = "too-many-runs", TOO_MANY_REQUESTS, "Too many runs are active";
     /// The body is too large.

@@ -222,9 +222,9 @@ pub struct RunTrialView {
 pub struct RunOriginView {
     /// The id of the run.
     pub id: String,
-    /// `agent` or `tool`.
+    /// `agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`.
     pub kind: Cow<'static, str>,
-    /// The name of the agent or tool.
+    /// The name of the agent, tool or workflow.
     pub subject: String,
     /// The run that started this one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,7 +246,7 @@ pub struct RunOriginView {
 }
 
 impl RunOriginView {
-    fn new(row: &Run) -> Self {
+    pub(crate) fn new(row: &Run) -> Self {
         Self {
             id: row.id.to_string(),
             kind: row.kind.as_str().into(),

@@ -59,6 +59,7 @@ pub use crate::run_views::{
 pub use crate::stream_views::{StreamEventKind, StreamEventView};
 pub use crate::tool_views::ToolViewStatus;
 pub use crate::views::PageView;
+pub use crate::workflow_views::{StepItemView, StepView, WorkflowInstanceView, WorkflowRunView};
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use crate::routes::{
     agentic_tools, agents, ai_tools, approvals, blobs, composite_tools, conversations, costs, drift, effects, events,
     expressions, generated, gram, health, imports, inspection, journals, keys, mcp_imports, models, principals,
     providers, query, reach, readiness, realms, runs, secrets, server, tables, tool_exports, tools, trials,
-    type_imports, undo, workflows,
+    type_imports, undo, workflow_runs, workflows,
 };
 use crate::state::AppState;
 
@@ -108,6 +108,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(collection::routes::<TypeDefinition>())
         .merge(revisions::routes::<TypeDefinition>())
         .merge(workflows::routes())
+        .merge(workflow_runs::routes())
         .routes(routes!(query::root_types))
         .routes(routes!(query::plan))
         .routes(routes!(query::find))

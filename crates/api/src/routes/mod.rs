@@ -40,4 +40,5 @@ pub(crate) mod type_imports;
 pub(crate) mod types;
 pub(crate) mod undo;
 pub(crate) mod workflow_graph;
+pub(crate) mod workflow_runs;
 pub(crate) mod workflows;

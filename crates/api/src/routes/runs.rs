@@ -33,10 +33,12 @@ const TAG: &str = "runs";
 pub(crate) struct RunListParams {
     /// One status, or several separated by commas.
     status: Option<String>,
-    /// `agent` or `tool`.
+    /// `agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`.
     kind: Option<String>,
     /// The agent.
     agent_ref: Option<String>,
+    /// The workflow.
+    workflow_ref: Option<String>,
     /// The tool of a direct call.
     tool_ref: Option<String>,
     /// A tool that the run called, either as a direct call or in an agent's run.
@@ -80,7 +82,7 @@ pub(crate) async fn list(
     Caller(session): Caller,
     QueryParams(params): QueryParams<RunListParams>,
 ) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    page(&runs, &session, params).await
+    Ok(Json(params.page(&runs, &session).await?))
 }
 
 /// Lists runs. The body contains the parameters of the list.
@@ -91,7 +93,7 @@ pub(crate) async fn query(
     Caller(session): Caller,
     JsonBody(params): JsonBody<RunListParams>,
 ) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    page(&runs, &session, params).await
+    Ok(Json(params.page(&runs, &session).await?))
 }
 
 /// Counts runs. `limit` and `cursor` have no effect.
@@ -106,20 +108,27 @@ pub(crate) async fn count(
     Ok(Json(CountView { count: runs.count(&session, query).await? }))
 }
 
-async fn page(
-    runs: &Runs,
-    session: &Session,
-    params: RunListParams,
-) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    let query = params.query(runs, session).await?;
-    let page = runs.list(session, query).await?;
-    Ok(Json(PageView {
-        items: page.items.iter().map(RunSummaryView::new).collect(),
-        next_cursor: page.next.map(|cursor| cursor.to_string()),
-    }))
-}
-
 impl RunListParams {
+    /// Selects runs of one kind. Fails if the parameters select another kind.
+    pub(super) fn of_kind(mut self, kind: RunKind) -> Result<Self, Problem> {
+        let name = kind.as_str();
+        if self.kind.as_deref().is_some_and(|other| other != name) {
+            return Err(Problem::invalid("kind", format!("must be `{name}` or absent")));
+        }
+        self.kind = Some(name.to_owned());
+        Ok(self)
+    }
+
+    /// Reads one page of the list.
+    pub(super) async fn page(self, runs: &Runs, session: &Session) -> Result<PageView<RunSummaryView>, Problem> {
+        let query = self.query(runs, session).await?;
+        let page = runs.list(session, query).await?;
+        Ok(PageView {
+            items: page.items.iter().map(RunSummaryView::new).collect(),
+            next_cursor: page.next.map(|cursor| cursor.to_string()),
+        })
+    }
+
     async fn query(mut self, runs: &Runs, session: &Session) -> Result<RunQuery, Problem> {
         let principal = self.principal.take();
         let query = self.without_principal()?;
@@ -133,13 +142,17 @@ impl RunListParams {
         let status = self.status.as_deref().unwrap_or_default().split(',').filter(|text| !text.is_empty());
         let status: Result<Vec<RunStatus>, _> = status.map(|text| text.trim().parse()).collect();
         let mut kind = self.kind.as_deref().map(str::parse).transpose();
-        let subject = match (self.agent_ref, self.tool_ref) {
-            (Some(_), Some(_)) => {
-                return Err(Problem::invalid("toolRef", "must be absent if `agentRef` is set"));
-            }
-            (Some(agent), None) => Some((RunKind::Agent, agent)),
-            (None, tool) => tool.map(|tool| (RunKind::Tool, tool)),
-        };
+        let subjects = [
+            self.agent_ref.map(|agent| (RunKind::Agent, agent)),
+            self.tool_ref.map(|tool| (RunKind::Tool, tool)),
+            self.workflow_ref.map(|workflow| (RunKind::Workflow, workflow)),
+        ];
+        let mut subjects = subjects.into_iter().flatten();
+        let subject = subjects.next();
+        if subjects.next().is_some() {
+            let message = "at most one of `agentRef`, `toolRef` and `workflowRef` can be set";
+            return Err(Problem::invalid("toolRef", message));
+        }
         if let (Some((of, _)), Ok(None)) = (&subject, &kind) {
             kind = Ok(Some(*of));
         }
@@ -228,6 +241,13 @@ pub(crate) async fn events(
 pub(crate) struct WaitParam {
     #[serde(default = "default_true")]
     wait: bool,
+}
+
+impl WaitParam {
+    /// Whether the response waits for the run.
+    pub(super) fn wait(&self) -> bool {
+        self.wait
+    }
 }
 
 fn default_true() -> bool {

@@ -66,6 +66,7 @@ mod type_imports;
 mod types;
 mod undo;
 mod versions;
+mod workflow_runs;
 mod workflows;
 
 /// Generates two tests from each function, one on SQLite and one on Postgres with Redis.

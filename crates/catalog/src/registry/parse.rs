@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolwright_tools::{DefinitionIssue, Issues};
-use toolwright_types::MANAGED_FIELDS;
+use toolwright_types::{DocumentKind, MANAGED_FIELDS};
 
 use super::Definition;
 
@@ -74,7 +74,7 @@ fn read<T: Definition>(mut body: Value) -> Result<T, Issues> {
         }
         _ => return Err(issue("", format!("a {} must be a JSON object", T::NOUN))),
     }
-    reject_arrays_for_objects(&body)?;
+    reject_arrays_for_objects(T::KIND, &body)?;
     deserialize_all(body)
 }
 
@@ -123,10 +123,14 @@ fn remove(body: &mut Value, pointer: &str) -> bool {
 
 /// Rejects an array where an object is required. Without this check, serde would read the items of the array as the
 /// fields of the object.
-fn reject_arrays_for_objects(body: &Value) -> Result<(), Issues> {
+fn reject_arrays_for_objects(kind: DocumentKind, body: &Value) -> Result<(), Issues> {
     const OBJECTS: [&str; 5] = ["invocation", "auth", "rateLimit", "composite", "limits"];
     const OBJECTS_OF_OBJECTS: [&str; 3] = ["inputSchema", "outputSchema", "errorHandling"];
-    let inner = OBJECTS_OF_OBJECTS.iter().filter_map(|name| Some((name, body.get(name)?.as_object()?)));
+    // The schemas of a workflow are JSON schemas, which contain arrays.
+    let inner = OBJECTS_OF_OBJECTS
+        .iter()
+        .filter(|_| kind != DocumentKind::Workflow)
+        .filter_map(|name| Some((name, body.get(name)?.as_object()?)));
     let nested =
         inner.flat_map(|(name, fields)| fields.iter().map(move |(key, value)| (format!("/{name}/{key}"), value)));
     let direct = OBJECTS.iter().filter_map(|name| Some((format!("/{name}"), body.get(name)?)));

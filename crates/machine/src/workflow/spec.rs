@@ -36,14 +36,16 @@ pub struct ReusedStep {
     /// The error of a failed step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
-    /// The completed items of a `forEach`, by index.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub items: BTreeMap<u32, ReusedItem>,
+    /// The completed items of a `forEach`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<ReusedItem>,
 }
 
 /// The result of a completed item of a `forEach`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReusedItem {
+    /// The position in the list.
+    pub index: u32,
     /// The output.
     pub output: Value,
 }

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 use toolwright_machine::RunStatus;
+use toolwright_machine::journal::{Entry, EntryBody, RunStart};
 use toolwright_machine::workflow::WorkflowSpec;
 use toolwright_types::ErrorCode;
 
-use crate::harness::{Harness, failure, run_spec, workflow};
+use crate::harness::{Harness, at, failure, run_spec, workflow};
 
 const FLOW: &str = "
 steps:
@@ -29,7 +30,11 @@ fn failed_run() -> Harness {
 fn retry_executes_only_the_failed_items_and_the_steps_after_them() {
     let failed = failed_run();
     let reused = failed.run.reusable_steps().into_iter().collect();
-    let mut retry = Harness::new(run_spec(WorkflowSpec { reused, ..workflow(FLOW, json!({})) }));
+    let spec = run_spec(WorkflowSpec { reused, ..workflow(FLOW, json!({})) });
+    let started = EntryBody::Started(Box::new(RunStart::new("test_flow", "hash", "ann", spec.clone())));
+    let entry = Entry { n: 1, at: at(0), body: started };
+    assert_eq!(Entry::parse(1, at(0), &entry.to_json()).unwrap(), entry);
+    let mut retry = Harness::new(spec);
     retry.echo();
     assert_eq!(retry.ending().status, RunStatus::Completed);
     assert_eq!(retry.executed, [("put".to_owned(), json!({ "n": 2 })), ("search".to_owned(), json!({ "sum": 3 }))]);

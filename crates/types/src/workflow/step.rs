@@ -48,7 +48,9 @@ pub struct WorkflowStep {
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "OnError::is_fail")]
     pub on_error: OnError,
     /// Runs the step once for each item of a list. Expressions of the step read `item` and `index`.
+    /// A list, or an expression with a list, may stand in place of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
     pub for_each: Option<ForEach>,
     /// A second name under which expressions read the output of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +63,7 @@ pub struct WorkflowStep {
 #[serde(rename_all = "camelCase", from = "WrittenForEach")]
 pub struct ForEach {
     /// An expression whose value is a list, or a list.
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Value))]
     pub items: Value,
     /// The maximum number of items that run at the same time. Default: 8.
     #[serde(skip_serializing_if = "Option::is_none")]

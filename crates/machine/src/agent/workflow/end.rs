@@ -1,13 +1,13 @@
 //! The end of a run that executes a workflow.
 
-use serde_json::{Map, Value};
-use toolwright_types::{ErrorCode, ToolError};
+use serde_json::Value;
+use toolwright_types::{ErrorCode, OnError, ToolError, WorkflowStep};
 
 use super::Steps;
 use crate::agent::call::Call;
 use crate::agent::depth::limit_depth;
 use crate::agent::run::AgentRun;
-use crate::workflow::{StepContext, StepStatus, UnitState};
+use crate::workflow::{StepContext, StepRun, StepStatus, UnitState};
 use crate::{Ending, RunStatus};
 
 impl Steps<'_> {
@@ -17,11 +17,15 @@ impl Steps<'_> {
         let output = match &graph.output {
             Some(output) => StepContext { spec: self.spec, state: self.state, item: None }.evaluate(output),
             None => {
-                let completed = graph.leaves.iter().filter_map(|at| Some((graph.step(*at)?.0, self.state.step(*at)?)));
-                let completed = completed.filter(|(_, run)| run.status != StepStatus::Skipped);
-                Ok(Value::Object(
-                    completed.map(|(step, run)| (step.name.clone(), run.output.clone())).collect::<Map<_, _>>(),
-                ))
+                let leaves = graph.leaves.iter().filter_map(|at| Some((graph.step(*at)?, self.state.step(*at)?)));
+                // After a failure that another step handles, the output of that step takes the place of this one.
+                let has_output = |definition: &WorkflowStep, run: &StepRun| {
+                    let continues = run.status == StepStatus::Failed && definition.on_error == OnError::Continue;
+                    run.status == StepStatus::Completed || continues
+                };
+                let outputs = leaves.filter(|((_, definition), run)| has_output(definition, run));
+                let outputs = outputs.map(|((step, _), run)| (step.name.clone(), run.output.clone()));
+                Ok(Value::Object(outputs.collect()))
             }
         };
         match output {

@@ -119,7 +119,7 @@ fn report(at: u32, name: &str, run: &StepRun, waiting: &HashMap<ItemRef, ()>) ->
 fn reusable(run: &StepRun, handled: bool) -> Option<ReusedStep> {
     let ended = |status| {
         let error = run.error.as_deref().cloned();
-        Some(ReusedStep { status, output: run.output.clone(), error, items: Default::default() })
+        Some(ReusedStep { status, output: run.output.clone(), error, items: Vec::new() })
     };
     match run.status {
         StepStatus::Completed | StepStatus::Skipped => ended(run.status),
@@ -128,7 +128,7 @@ fn reusable(run: &StepRun, handled: bool) -> Option<ReusedStep> {
             let outputs = run.output.as_array()?;
             let completed = (0_u32..).zip(run.units.iter().zip(outputs));
             let completed = completed.filter(|(_, (unit, _))| unit.state == UnitState::Completed);
-            let items = completed.map(|(index, (_, output))| (index, ReusedItem { output: output.clone() })).collect();
+            let items = completed.map(|(index, (_, output))| ReusedItem { index, output: output.clone() }).collect();
             Some(ReusedStep { status: StepStatus::Pending, output: Value::Null, error: None, items })
         }
         _ => None,

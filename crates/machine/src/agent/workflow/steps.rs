@@ -5,7 +5,9 @@ use toolwright_types::{ErrorCode, OnError, ToolError};
 
 use super::Steps;
 use super::evaluate::expression_error;
-use crate::workflow::{EdgeKind, GraphStep, HandlerKind, StepContext, StepRun, StepStatus, Unit, UnitState};
+use crate::workflow::{
+    EdgeKind, GraphStep, HandlerKind, ReusedItem, StepContext, StepRun, StepStatus, Unit, UnitState,
+};
 use crate::{Ending, RunStatus};
 
 /// The reason code of a run in which a step has failed.
@@ -167,11 +169,11 @@ impl Steps<'_> {
 
 /// Completes the items that an earlier run completed.
 fn reuse_items(run: &mut StepRun, reused: &crate::workflow::ReusedStep) {
-    for (item, reused) in &reused.items {
-        let unit = usize::try_from(*item).ok().and_then(|item| run.units.get_mut(item));
-        if let Some(unit) = unit {
+    for ReusedItem { index, output } in &reused.items {
+        let unit = usize::try_from(*index).ok().and_then(|index| run.units.get_mut(index));
+        if let Some(unit) = unit.filter(|unit| unit.state == UnitState::Pending) {
             unit.state = UnitState::Completed;
-            unit.output = reused.output.clone();
+            unit.output = output.clone();
             run.ended += 1;
         }
     }
