@@ -17,12 +17,16 @@ use serde_json::json;
 use support::Server;
 use support::runs::{api, define};
 
-/// Starts a server with a tool, a secret and a blob. Returns the server and the path of the blob.
+/// Starts a server with definitions, a secret and a blob. Returns the server and the path of the blob.
 async fn server_with_data() -> (Server, String) {
     let server = Server::start_without_demo(Vec::new());
     let echo =
         json!({ "refName": "big", "toolType": "FUNCTION", "maxOutputBytes": 100, "invocation": { "path": "echo" } });
     define(&server, "tools", echo).await;
+    define(&server, "step-registrations", json!({ "name": "find", "toolRef": "big" })).await;
+    define(&server, "condition-bindings", json!({ "name": "large", "condition": "${input.large}" })).await;
+    let steps = json!([{ "name": "a", "handlerRef": "find", "conditionRef": "large" }]);
+    define(&server, "workflows", json!({ "refName": "flow", "steps": steps })).await;
     define(&server, "secrets", json!({ "name": "token", "scope": "realm", "value": "a-value-to-keep" })).await;
     let input = json!({ "input": { "text": "0123456789".repeat(100) } });
     let (_, envelope) = api(&server, Method::POST, "tools/big/execute", Some(input)).await;
@@ -48,7 +52,9 @@ async fn backup_of_a_running_server_restores_definitions_secrets_and_blobs() {
     std::fs::remove_dir_all(data).unwrap();
     server.run(&["restore", backup_name, "--data", data]).expect_exit(0);
     server.restart();
-    assert_eq!(api(&server, Method::GET, "tools/big", None).await.0, 200);
+    for definition in ["tools/big", "step-registrations/find", "condition-bindings/large", "workflows/flow"] {
+        assert_eq!(api(&server, Method::GET, definition, None).await.0, 200, "{definition}");
+    }
     assert_eq!(api(&server, Method::GET, "secrets", None).await.1["items"][0]["name"], "token");
     assert_eq!(api(&server, Method::GET, &blob, None).await.1["text"].as_str().unwrap().len(), 1000);
 }

@@ -77,17 +77,6 @@ async fn every_kind_of_change_has_an_event(server: Server) {
             json!(["DRIFT_FOUND", "drift", "Drifty", "open", null]),
         ]
     );
-    // A repeated occurrence of the same drift has no event.
-    server.call("drifty", json!({ "id": "y" })).await;
-    let found = server.poll_until("drift", |page| page["items"][0]["count"] == 2).await;
-    let finding = found["items"][0]["id"].as_str().unwrap();
-    server.post(&format!("drift/{finding}/accept"), Value::Null).await.expect(200);
-    server.post(&format!("drift/{finding}/accept"), Value::Null).await.expect(200);
-    let order = json!({ "name": "Order", "jsonSchema": { "type": "object", "properties": {} } });
-    server.post("types", order).await.expect(201);
-    let accepted = next(&mut stream).await;
-    assert_eq!((&accepted.data["type"], &accepted.data["id"]), (&json!("DRIFT_ACCEPTED"), &json!(finding)));
-    assert_eq!(summaries(&mut stream, 1).await, [json!(["DEFINITION_CREATED", "types", "Order", null, 1])]);
     server.post("step-registrations", json!({ "name": "find", "toolRef": "echo" })).await.expect(201);
     server.post("condition-bindings", json!({ "name": "large", "condition": "${input.large}" })).await.expect(201);
     server
@@ -102,6 +91,17 @@ async fn every_kind_of_change_has_an_event(server: Server) {
             json!(["DEFINITION_CREATED", "workflows", "w", null, 1]),
         ]
     );
+    // A repeated occurrence of the same drift has no event.
+    server.call("drifty", json!({ "id": "y" })).await;
+    let found = server.poll_until("drift", |page| page["items"][0]["count"] == 2).await;
+    let finding = found["items"][0]["id"].as_str().unwrap();
+    server.post(&format!("drift/{finding}/accept"), Value::Null).await.expect(200);
+    server.post(&format!("drift/{finding}/accept"), Value::Null).await.expect(200);
+    let order = json!({ "name": "Order", "jsonSchema": { "type": "object", "properties": {} } });
+    server.post("types", order).await.expect(201);
+    let accepted = next(&mut stream).await;
+    assert_eq!((&accepted.data["type"], &accepted.data["id"]), (&json!("DRIFT_ACCEPTED"), &json!(finding)));
+    assert_eq!(summaries(&mut stream, 1).await, [json!(["DEFINITION_CREATED", "types", "Order", null, 1])]);
 }
 
 async fn run_that_waits_for_an_approval_has_events_in_order(server: Server) {

@@ -56,6 +56,8 @@ async fn workflow_can_be_created_versioned_read_and_removed(server: Server) {
 
     let mut second = workflow("Orders/Fulfil", json!([step("a", "echo"), step("b", "echo")]));
     second["version"] = json!("2.0.0");
+    second["inputSchema"] = json!({ "type": "object", "required": ["order"], "properties": { "order": {} } });
+    second["outputSchema"] = json!({ "anyOf": [{ "type": "object" }, { "type": "null" }] });
     server.put("workflows/orders%2ffulfil", second).await.expect(200);
     let versions = server.get("workflows/orders%2ffulfil/versions").await.expect(200);
     let listed: Vec<&Value> = versions["items"].as_array().unwrap().iter().map(|item| &item["version"]).collect();

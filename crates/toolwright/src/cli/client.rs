@@ -23,6 +23,9 @@ pub(super) const AGENTS: &str = "/api/v1/ai/agents";
 pub(super) const AGENTIC_TOOLS: &str = "/api/v1/agentic-tools";
 pub(super) const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
 pub(super) const TYPES: &str = "/api/v1/ai/types";
+pub(super) const WORKFLOWS: &str = "/api/v1/ai/workflows";
+pub(super) const STEP_REGISTRATIONS: &str = "/api/v1/ai/step-registrations";
+pub(super) const CONDITION_BINDINGS: &str = "/api/v1/ai/condition-bindings";
 pub(super) const EFFECTS: &str = "/api/v1/ai/effects";
 /// The path of the routes for records.
 pub(super) const QUERY: &str = "/api/query";
@@ -219,7 +222,9 @@ impl ApiClient {
 
 /// Returns the collection and the name of the definition that a path addresses.
 fn requested_definition(path: &str) -> Option<(&'static str, String)> {
-    [TOOLS, AGENTS, AGENTIC_TOOLS, PROVIDERS, FRAGMENTS, TYPES].into_iter().find_map(|collection| {
+    const COLLECTIONS: [&str; 9] =
+        [TOOLS, AGENTS, AGENTIC_TOOLS, PROVIDERS, FRAGMENTS, TYPES, WORKFLOWS, STEP_REGISTRATIONS, CONDITION_BINDINGS];
+    COLLECTIONS.into_iter().find_map(|collection| {
         let rest = path.strip_prefix(collection)?.strip_prefix('/')?;
         let name = rest.split(['/', '?']).next()?;
         Some((collection, percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned()))

@@ -13,7 +13,10 @@ use serde_json::Value;
 use toolwright_api::wire::PageView;
 
 use super::Connection;
-use super::client::{AGENTIC_TOOLS, AGENTS, ApiClient, FRAGMENTS, PROVIDERS, RUNS, TOOLS, TYPES};
+use super::client::{
+    AGENTIC_TOOLS, AGENTS, ApiClient, CONDITION_BINDINGS, FRAGMENTS, PROVIDERS, RUNS, STEP_REGISTRATIONS, TOOLS, TYPES,
+    WORKFLOWS,
+};
 use super::failure::Failure;
 use super::fields::text;
 use super::output::write_raw;
@@ -24,13 +27,16 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// The environment variable that requests candidates. Its value is the name of the shell.
 const VARIABLE: &str = "COMPLETE";
 /// The commands that take names as arguments, each with the REST collection that contains these names.
-const NAMED: [(&str, &str); 8] = [
+const NAMED: [(&str, &str); 11] = [
     ("tools", TOOLS),
     ("agentic-tools", AGENTIC_TOOLS),
     ("agents", AGENTS),
     ("providers", PROVIDERS),
     ("prompt-fragments", FRAGMENTS),
     ("types", TYPES),
+    ("workflows", WORKFLOWS),
+    ("step-registrations", STEP_REGISTRATIONS),
+    ("condition-bindings", CONDITION_BINDINGS),
     ("runs", RUNS),
     ("approvals", RUNS),
 ];

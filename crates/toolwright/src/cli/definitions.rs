@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolwright_types::UniqueKeys;
 
-use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS, TYPES};
+use super::client::{AGENTS, CONDITION_BINDINGS, FRAGMENTS, PROVIDERS, STEP_REGISTRATIONS, TOOLS, TYPES, WORKFLOWS};
 use super::failure::Failure;
 use super::gram;
 use super::source_lines::{self, DocumentLines};
@@ -17,17 +17,20 @@ use super::source_lines::{self, DocumentLines};
 /// The kind of a definition. The variants are in the order in which definitions are applied: a definition comes after
 /// the definitions that it refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum ResourceKind {
     Provider,
     Fragment,
     Type,
     Tool,
     Agent,
+    StepRegistration,
+    ConditionBinding,
+    Workflow,
 }
 
 /// Fields that identify the kind of a definition.
-const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 5] = [
+const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 8] = [
     (ResourceKind::Tool, &["toolType"]),
     (ResourceKind::Provider, &["providerType", "baseUrl", "auth"]),
     (ResourceKind::Agent, &["llmConfig", "systemPrompt", "systemPromptRefs", "toolRefs", "toolCategories", "toolTags"]),
@@ -36,7 +39,14 @@ const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 5] = [
         ResourceKind::Type,
         &["jsonSchema", "searchableFields", "excludeOperations", "singularName", "pluralName", "relations"],
     ),
+    (ResourceKind::Workflow, &["steps"]),
+    (ResourceKind::StepRegistration, &["toolRef", "inputMapping", "outputMapping"]),
+    (ResourceKind::ConditionBinding, &["condition"]),
 ];
+
+/// The rule for the field `kind` of a document.
+const KIND_RULE: &str =
+    "`tool`, `provider`, `agent`, `fragment`, `type`, `workflow`, `step-registration` or `condition-binding`";
 
 /// A definition, ready to be sent.
 #[derive(Debug)]
@@ -65,7 +75,16 @@ pub(super) struct SourceLocation {
 
 impl ResourceKind {
     /// All kinds, in the order in which definitions are applied.
-    pub(super) const ALL: [Self; 5] = [Self::Provider, Self::Fragment, Self::Type, Self::Tool, Self::Agent];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Provider,
+        Self::Fragment,
+        Self::Type,
+        Self::Tool,
+        Self::Agent,
+        Self::StepRegistration,
+        Self::ConditionBinding,
+        Self::Workflow,
+    ];
 
     /// Returns the name of the kind.
     pub(super) fn noun(self) -> &'static str {
@@ -75,6 +94,9 @@ impl ResourceKind {
             ResourceKind::Type => "type",
             ResourceKind::Tool => "tool",
             ResourceKind::Agent => "agent",
+            ResourceKind::StepRegistration => "step-registration",
+            ResourceKind::ConditionBinding => "condition-binding",
+            ResourceKind::Workflow => "workflow",
         }
     }
 
@@ -86,6 +108,9 @@ impl ResourceKind {
             ResourceKind::Type => TYPES,
             ResourceKind::Tool => TOOLS,
             ResourceKind::Agent => AGENTS,
+            ResourceKind::StepRegistration => STEP_REGISTRATIONS,
+            ResourceKind::ConditionBinding => CONDITION_BINDINGS,
+            ResourceKind::Workflow => WORKFLOWS,
         }
     }
 
@@ -333,12 +358,12 @@ fn classify(
         Some(value) => value
             .as_str()
             .and_then(ResourceKind::from_name)
-            .ok_or_else(|| invalid("`kind` must be `tool`, `provider`, `agent`, `fragment` or `type`"))?,
+            .ok_or_else(|| invalid(&format!("`kind` must be {KIND_RULE}")))?,
         None => {
             let recognized =
                 DISTINCTIVE_FIELDS.into_iter().find(|(_, names)| names.iter().any(has)).map(|(kind, _)| kind);
             recognized.or(default_kind).ok_or_else(|| {
-                invalid("cannot determine the kind of definition; add `kind` with `tool`, `provider`, `agent`, `fragment` or `type`")
+                invalid(&format!("cannot determine the kind of definition; add `kind` with {KIND_RULE}"))
             })?
         }
     };
@@ -388,6 +413,12 @@ mod tests {
             (json!({ "refName": "a", "kind": "fragment" }), ResourceKind::Fragment),
             (json!({ "name": "a", "jsonSchema": {} }), ResourceKind::Type),
             (json!({ "name": "a", "kind": "type" }), ResourceKind::Type),
+            (json!({ "name": "a", "steps": [] }), ResourceKind::Workflow),
+            (json!({ "name": "a", "kind": "workflow" }), ResourceKind::Workflow),
+            (json!({ "name": "a", "toolRef": "echo" }), ResourceKind::StepRegistration),
+            (json!({ "name": "a", "kind": "step-registration" }), ResourceKind::StepRegistration),
+            (json!({ "name": "a", "condition": "${input.ok}" }), ResourceKind::ConditionBinding),
+            (json!({ "name": "a", "kind": "condition-binding" }), ResourceKind::ConditionBinding),
             (json!({ "refName": "a" }), ResourceKind::Agent),
         ] {
             let definition =
@@ -433,10 +464,14 @@ mod tests {
         write("a/tool.json", r#"[{"refName":"t1","toolType":"FUNCTION"},{"refName":"t2","toolType":"FUNCTION"}]"#);
         write("b/deep/provider.yaml", "refName: p\nbaseUrl: http://h\n");
         write("a/agent.yaml", "refName: a\nsystemPromptRefs: [f]\ntoolRefs: [t1]\n---\nrefName: f\ncontent: text\n");
+        write(
+            "a/flow.yaml",
+            "refName: w\nsteps: []\n---\nname: c\ncondition: ${input.ok}\n---\nname: s\ntoolRef: t1\n",
+        );
         write("b/notes.txt", "not a definition");
         let read = read(&[directory.path().to_owned()], None, None).unwrap();
         let names: Vec<_> = read.0.iter().map(|definition| definition.name.as_str()).collect();
-        assert_eq!(names, ["p", "f", "t1", "t2", "a"]);
+        assert_eq!(names, ["p", "f", "t1", "t2", "a", "s", "c", "w"]);
     }
 
     #[test]

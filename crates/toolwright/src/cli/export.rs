@@ -24,6 +24,20 @@ pub(crate) struct ExportArgs {
     with_tools: bool,
 }
 
+/// Arguments of the `export` subcommands of kinds without gram notation.
+#[derive(clap::Args)]
+pub(crate) struct JsonExportArgs {
+    /// refName or ID of the definition
+    #[arg(value_name = "REF", value_parser = parse_name)]
+    reference: String,
+}
+
+/// Prints a definition as JSON or YAML, in a form that `apply` accepts.
+pub(super) async fn run_json(cx: &Context, kind: ResourceKind, args: JsonExportArgs) -> Result<Exit, Failure> {
+    let args = ExportArgs { reference: args.reference, gram: false, with_tools: false };
+    run(cx, kind, args).await
+}
+
 /// Prints a definition in a form that `apply` accepts: the fields that its author writes, or gram notation.
 pub(super) async fn run(cx: &Context, kind: ResourceKind, args: ExportArgs) -> Result<Exit, Failure> {
     if args.with_tools {
@@ -34,7 +48,7 @@ pub(super) async fn run(cx: &Context, kind: ResourceKind, args: ExportArgs) -> R
         cx.output.print(&gram(cx, kind, &args.reference).await?.text)?;
     } else {
         let response = cx.client.get(&path(kind.collection(), &args.reference), &[]).await?;
-        let fields = exportable_fields(&response)?;
+        let fields = exportable_fields(&response, kind)?;
         let text = serde_json::to_string_pretty(&fields).map_err(|error| unexpected(&response, &error))?;
         cx.output.document(text)?;
     }
@@ -67,12 +81,13 @@ async fn pattern(cx: &Context, kind: ResourceKind, name: &str) -> Result<Pattern
 }
 
 /// Returns the fields that authors write, without the fields that are derived from other fields.
-fn exportable_fields(response: &ApiResponse) -> Result<Value, Failure> {
+fn exportable_fields(response: &ApiResponse, kind: ResourceKind) -> Result<Value, Failure> {
     let view: Value = response.read()?;
     let mut fields = authored_fields(&view).unwrap_or_default();
     if let Some(fields) = fields.as_object_mut() {
         if fields.get("name") == fields.get("refName") {
-            fields.shift_remove("name");
+            let is_stored_as_name = matches!(kind, ResourceKind::StepRegistration | ResourceKind::ConditionBinding);
+            fields.shift_remove(if is_stored_as_name { "refName" } else { "name" });
         }
         // `hasSideEffects` only repeats information from `sideEffects`.
         if fields.contains_key("sideEffects") {

@@ -10,6 +10,7 @@ mod approvals;
 mod blobs;
 mod client;
 mod completions;
+mod condition_bindings;
 mod conversations;
 mod definitions;
 mod delete;
@@ -47,6 +48,7 @@ mod secrets;
 mod server;
 mod source_lines;
 mod spinner;
+mod step_registrations;
 mod suggest;
 mod table;
 mod time;
@@ -56,6 +58,7 @@ mod types;
 mod uses;
 mod version;
 mod versions;
+mod workflows;
 
 use std::process::ExitCode;
 
@@ -96,6 +99,15 @@ pub(crate) enum Command {
     /// Define and inspect entity types
     #[command(subcommand)]
     Types(types::TypesCommand),
+    /// Define, inspect and check workflows
+    #[command(subcommand)]
+    Workflows(workflows::WorkflowsCommand),
+    /// Define tools under names that steps of workflows use
+    #[command(subcommand)]
+    StepRegistrations(step_registrations::StepRegistrationsCommand),
+    /// Define conditions that steps of workflows share
+    #[command(subcommand)]
+    ConditionBindings(condition_bindings::ConditionBindingsCommand),
     /// Find, count, save, delete, import and export records
     #[command(subcommand)]
     Records(records::RecordsCommand),
@@ -105,7 +117,7 @@ pub(crate) enum Command {
     /// Compare implementations of an agent's tools in trials
     #[command(subcommand)]
     Trials(trials::TrialsCommand),
-    /// List and show calls that wait for approval, and decided ones
+    /// List and show calls that wait for approval or are decided
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
     /// List, show, resolve and undo writes to the outside world
@@ -137,7 +149,7 @@ pub(crate) enum Command {
     /// List models and their prices
     #[command(subcommand)]
     Models(models::ModelsCommand),
-    /// Show the version, the features and the health of the server
+    /// Show the version, features and health of the server
     Server(server::ServerArgs),
     /// Serve MCP over stdio, probe MCP servers and log in to them
     Mcp(mcp::McpArgs),
@@ -212,6 +224,9 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::PromptFragments(command) => fragments::run(&cx, command).await,
         Command::Gram(command) => gram::run(&cx, command).await,
         Command::Types(command) => types::run(&cx, command).await,
+        Command::Workflows(command) => workflows::run(&cx, command).await,
+        Command::StepRegistrations(command) => step_registrations::run(&cx, command).await,
+        Command::ConditionBindings(command) => condition_bindings::run(&cx, command).await,
         Command::Records(command) => records::run(&cx, command).await,
         Command::Runs(command) => runs::run(&cx, command).await,
         Command::Trials(command) => trials::run(&cx, command).await,

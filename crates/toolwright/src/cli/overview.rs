@@ -5,7 +5,20 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Server", &["serve", "backup", "restore", "doctor", "server", "version"]),
     (
         "Definitions",
-        &["apply", "diff", "tools", "agentic-tools", "providers", "agents", "prompt-fragments", "types", "gram"],
+        &[
+            "apply",
+            "diff",
+            "tools",
+            "agentic-tools",
+            "providers",
+            "agents",
+            "prompt-fragments",
+            "types",
+            "workflows",
+            "step-registrations",
+            "condition-bindings",
+            "gram",
+        ],
     ),
     ("Runs", &["runs", "approvals", "effects", "events", "conversations", "trials", "blobs"]),
     ("Data and drift", &["records", "drift"]),
@@ -20,7 +33,7 @@ pub(crate) fn text(command: &clap::Command) -> String {
         lines.extend([String::new(), format!("{title}:")]);
         for name in names {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
-            lines.push(format!("  {name:<16}  {}", about.map(ToString::to_string).unwrap_or_default()));
+            lines.push(format!("  {name:<18}  {}", about.map(ToString::to_string).unwrap_or_default()));
         }
     }
     lines.extend([String::new(), "`toolwright help COMMAND` shows the options of a command.".to_owned()]);

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolwright_types::{
-    AgentDefinition, PromptFragment, SideEffects, ToolDefinition, ToolProviderConfig, TypeDefinition,
+    AgentDefinition, ConditionBinding, PromptFragment, SideEffects, StepRegistration, ToolDefinition,
+    ToolProviderConfig, TypeDefinition, WorkflowDefinition,
 };
 
 use crate::cli::definitions::ResourceKind;
@@ -19,6 +20,9 @@ impl ResourceKind {
             ResourceKind::Fragment => equal_when_parsed(parse_authored::<PromptFragment>, sent, view),
             ResourceKind::Type => equal_when_parsed(normalized_type, sent, view),
             ResourceKind::Agent => equal_when_parsed(parse_authored::<AgentDefinition>, sent, view),
+            ResourceKind::Workflow => equal_when_parsed(normalized_workflow, sent, view),
+            ResourceKind::StepRegistration => equal_when_parsed(parse_named::<StepRegistration>, sent, view),
+            ResourceKind::ConditionBinding => equal_when_parsed(parse_named::<ConditionBinding>, sent, view),
         }
     }
 
@@ -31,6 +35,9 @@ impl ResourceKind {
             ResourceKind::Fragment => parse_authored::<PromptFragment>(body).and_then(to_value),
             ResourceKind::Type => normalized_type(body).and_then(to_value),
             ResourceKind::Agent => parse_authored::<AgentDefinition>(body).and_then(to_value),
+            ResourceKind::Workflow => normalized_workflow(body).and_then(to_value),
+            ResourceKind::StepRegistration => parse_named::<StepRegistration>(body).and_then(to_value),
+            ResourceKind::ConditionBinding => parse_named::<ConditionBinding>(body).and_then(to_value),
         };
         normalized.or_else(|| authored_fields(body)).unwrap_or_default()
     }
@@ -59,6 +66,23 @@ fn normalized_type(body: &Value) -> Option<TypeDefinition> {
     let mut definition: TypeDefinition = parse_authored(body)?;
     definition.name.get_or_insert_with(|| definition.ref_name.to_string());
     Some(definition)
+}
+
+/// Parses a workflow and fills in its name, as the server does in its views.
+fn normalized_workflow(body: &Value) -> Option<WorkflowDefinition> {
+    let mut workflow: WorkflowDefinition = parse_authored(body)?;
+    workflow.name.get_or_insert_with(|| workflow.ref_name.to_string());
+    Some(workflow)
+}
+
+/// Parses a definition whose reference name is stored in the field `name`.
+fn parse_named<T: DeserializeOwned>(body: &Value) -> Option<T> {
+    let mut fields = authored_fields(body)?;
+    let fields_by_name = fields.as_object_mut()?;
+    if let Some(ref_name) = fields_by_name.shift_remove("refName") {
+        fields_by_name.insert("name".into(), ref_name);
+    }
+    serde_json::from_value(fields).ok()
 }
 
 /// Parses only those fields of a definition that its author writes.
@@ -151,5 +175,27 @@ mod tests {
         let view = json!({ "id": "frg_1", "refName": "f", "content": "text" });
         assert!(ResourceKind::Fragment.is_unchanged(&json!({ "refName": "f", "content": "text" }), &view));
         assert!(!ResourceKind::Fragment.is_unchanged(&json!({ "refName": "f", "content": "other" }), &view));
+    }
+
+    #[test]
+    fn workflow_or_its_parts_that_differ_only_in_defaults_count_as_unchanged() {
+        let view = json!({ "id": "wf_1", "source": "manual", "revision": 1, "refName": "w", "name": "w", "version": "1.0.0",
+            "status": "active", "steps": [{ "name": "a", "handlerRef": "echo", "timeout": "1m" }], "durable": true, "enabled": true });
+        let steps = json!([{ "handlerRef": "echo", "name": "a", "timeout": "60s", "onError": "fail" }]);
+        assert!(ResourceKind::Workflow.is_unchanged(&json!({ "name": "w", "steps": steps }), &view));
+        assert!(!ResourceKind::Workflow.is_unchanged(&json!({ "name": "w", "steps": steps, "durable": false }), &view));
+        let view =
+            json!({ "id": "step_1", "refName": "s", "name": "s", "toolRef": "echo", "enabled": true, "revision": 1 });
+        for sent in [json!({ "name": "s", "toolRef": "echo" }), json!({ "refName": "s", "toolRef": "echo" })] {
+            assert!(ResourceKind::StepRegistration.is_unchanged(&sent, &view), "{sent}");
+        }
+        assert!(!ResourceKind::StepRegistration.is_unchanged(&json!({ "name": "s", "toolRef": "other" }), &view));
+        let view = json!({ "id": "cond_1", "refName": "c", "name": "c", "condition": "${input.ok}", "revision": 1 });
+        assert!(
+            ResourceKind::ConditionBinding.is_unchanged(&json!({ "name": "c", "condition": "${input.ok}" }), &view)
+        );
+        assert!(
+            !ResourceKind::ConditionBinding.is_unchanged(&json!({ "name": "c", "condition": "${input.no}" }), &view)
+        );
     }
 }

@@ -179,8 +179,12 @@ pub(super) async fn fetch_existing(cx: &Context, definition: &FileDefinition) ->
 fn version_query(definition: &FileDefinition) -> Vec<(&'static str, String)> {
     let version = definition.body.get("version").and_then(Value::as_str).unwrap_or("1.0.0");
     match definition.kind {
-        ResourceKind::Tool | ResourceKind::Agent => vec![("version", version.to_owned())],
-        ResourceKind::Provider | ResourceKind::Fragment | ResourceKind::Type => Vec::new(),
+        ResourceKind::Tool | ResourceKind::Agent | ResourceKind::Workflow => vec![("version", version.to_owned())],
+        ResourceKind::Provider
+        | ResourceKind::Fragment
+        | ResourceKind::Type
+        | ResourceKind::StepRegistration
+        | ResourceKind::ConditionBinding => Vec::new(),
     }
 }
 
