@@ -5,7 +5,16 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { KEY } from "./server.mjs";
 
-const ARGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const ARGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
 
 export const DESKTOP = { width: 1360, height: 850 };
 export const PHONE = { width: 390, height: 844 };

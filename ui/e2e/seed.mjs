@@ -46,7 +46,10 @@ const TOOLS = [
     category: "forecast",
     sideEffects: "none",
     inputJsonSchema: { type: "object", properties: { months: { type: "integer", description: "How many months." } }, required: ["months"] },
-    invocation: { path: "python", code: `total = sum(i % 7 for i in range(months * ${name === "churn" ? 60000 : 110000}))\n{"months": months, "${name}": total}` },
+    invocation: {
+      path: "python",
+      code: `total = sum(i % 7 for i in range(months * ${name === "churn" ? 14000 : 24000}))\n{"months": months, "${name}": total}`,
+    },
   })),
 ];
 
@@ -71,7 +74,15 @@ const AGENTS = [
           ],
         },
       },
-      { when: { afterTool: "hubspot/search-deals" }, reply: { text: "The figures are plausible. I record them as a deal.", toolCalls: [{ name: "hubspot/create-deal", arguments: { properties: { dealname: "Forecast 2027", company: "Acme Corp", amount: 128000 } } }] } },
+      {
+        when: { afterTool: "hubspot/search-deals" },
+        reply: {
+          text: "The figures are plausible. I record them as a deal.",
+          toolCalls: [
+            { name: "hubspot/create-deal", arguments: { properties: { dealname: "Forecast 2027", company: "Acme Corp", amount: 128000 } } },
+          ],
+        },
+      },
       { when: { afterTool: "hubspot/create-deal", failed: true }, reply: { text: "I did not record the forecast: {{result/error/message}}" } },
       { when: { afterTool: "hubspot/create-deal" }, reply: { text: "I recorded the forecast as deal {{result/id}}." } },
     ]),
@@ -85,7 +96,10 @@ const AGENTS = [
     requiresApproval: true,
     policy: { maxToolCalls: 5 },
     llmConfig: scripted("cancel-clerk", [
-      { when: { turn: 0 }, reply: { text: "I am about to cancel order {{user}}.", toolCalls: [{ name: "orders/cancel", arguments: { orderId: "{{user}}" } }] } },
+      {
+        when: { turn: 0 },
+        reply: { text: "I am about to cancel order {{user}}.", toolCalls: [{ name: "orders/cancel", arguments: { orderId: "{{user}}" } }] },
+      },
       { when: { afterTool: "orders/cancel", failed: true }, reply: { text: "The order stays as it is. The tool says: {{result/error/message}}" } },
       { when: { afterTool: "orders/cancel" }, reply: { text: "Order {{result/id}} is {{result/status}}." } },
     ]),
@@ -133,8 +147,17 @@ const AGENTS = [
     toolRefs: ["hubspot/get-deal", "hubspot/update-deal", "hubspot/send-email"],
     policy: { maxToolCalls: 10, maxTokens: 50000 },
     llmConfig: scripted("deal-mover", [
-      { when: { turn: 0 }, reply: { text: "Let me look at the deal.", toolCalls: [{ name: "hubspot/get-deal", arguments: { dealId: "{{user}}" } }] } },
-      { when: { afterTool: "hubspot/get-deal" }, reply: { text: "I move it to negotiation.", toolCalls: [{ name: "hubspot/update-deal", arguments: { dealId: "{{result/id}}", properties: { dealstage: "negotiation" } } }] } },
+      {
+        when: { turn: 0 },
+        reply: { text: "Let me look at the deal.", toolCalls: [{ name: "hubspot/get-deal", arguments: { dealId: "{{user}}" } }] },
+      },
+      {
+        when: { afterTool: "hubspot/get-deal" },
+        reply: {
+          text: "I move it to negotiation.",
+          toolCalls: [{ name: "hubspot/update-deal", arguments: { dealId: "{{result/id}}", properties: { dealstage: "negotiation" } } }],
+        },
+      },
       { when: { afterTool: "hubspot/update-deal" }, reply: { text: "The deal {{result/id}} is in negotiation now." } },
     ]),
   },
@@ -150,10 +173,12 @@ const AGENTS = [
 export async function seed(server) {
   for (const tool of TOOLS) await server.request("POST", `${api}/tools`, tool);
   for (const agent of AGENTS) await server.request("POST", `${api}/agents`, agent);
-  const ask = (agent, userMessage, more = {}) => server.request("POST", `${api}/agents/${encodeURIComponent(agent)}/execute`, { userMessage, ...more });
+  const ask = (agent, userMessage, more = {}) =>
+    server.request("POST", `${api}/agents/${encodeURIComponent(agent)}/execute`, { userMessage, ...more });
   const call = (tool, input) => server.request("POST", `${api}/tools/${encodeURIComponent(tool)}/execute`, { input });
   const decide = (run, decision) => server.request("POST", `${api}/runs/${run.runId}/approvals/${run.approvals[0].callId}`, decision);
-  const order = async () => (await call("orders/create", { customerId: "cus-1", items: [{ sku: "KB-200", quantity: 1, unitPriceCents: 8900 }] })).output.id;
+  const order = async () =>
+    (await call("orders/create", { customerId: "cus-1", items: [{ sku: "KB-200", quantity: 1, unitPriceCents: 8900 }] })).output.id;
 
   await server.request("PATCH", `${api}/tools/${encodeURIComponent("orders/create")}`, { compensateToolRef: "orders/undo-create" });
 

@@ -17,7 +17,9 @@ function addFiles(folder) {
 addFiles("src");
 const hash = createHash("sha256");
 for (const name of names.sort((a, b) => (a < b ? -1 : 1))) {
-  const content = createHash("sha256").update(readFileSync(root + name)).digest("hex");
+  const content = createHash("sha256")
+    .update(readFileSync(root + name))
+    .digest("hex");
   hash.update(`${name}\0${content}\0`);
 }
 writeFileSync(`${root}../crates/ui/dist/sources.sha256`, `${hash.digest("hex")}\n`);

@@ -1,14 +1,4 @@
-import {
-  Ban,
-  Check,
-  CircleDashed,
-  CircleHelp,
-  CircleX,
-  Hourglass,
-  type LucideIcon,
-  MonitorSmartphone,
-  ShieldQuestion,
-} from "lucide-react";
+import { Ban, Check, CircleDashed, CircleHelp, CircleX, Hourglass, type LucideIcon, MonitorSmartphone, ShieldQuestion } from "lucide-react";
 import type { ReactNode } from "react";
 import { type StatusIcon, type StatusInfo, type Tone, outcome, runStatus } from "@/model/status";
 import { cx } from "./cx";

@@ -40,7 +40,11 @@ export function CodeBlock({ text, className, label = "Text" }: { text: string; c
 function CodeFrame({ text, label, className, children }: { text: string; label: string; className?: string | undefined; children: React.ReactNode }) {
   return (
     <div className={cx("group relative min-w-0 rounded-md border bg-sunken", className)}>
-      <pre aria-label={label} tabIndex={0} className="max-h-[inherit] overflow-auto p-3 font-mono text-xs leading-[1.6] whitespace-pre-wrap [overflow-wrap:anywhere]">
+      <pre
+        aria-label={label}
+        tabIndex={0}
+        className="max-h-[inherit] overflow-auto p-3 font-mono text-xs leading-[1.6] whitespace-pre-wrap [overflow-wrap:anywhere]"
+      >
         {children}
       </pre>
       <div className="absolute top-1 right-1 rounded-md bg-sunken opacity-0 group-focus-within:opacity-100 group-hover:opacity-100">

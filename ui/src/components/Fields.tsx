@@ -23,7 +23,19 @@ export function CodeInput({ className, ...rest }: ComponentProps<"textarea">) {
 }
 
 /** A label, a control, and what is wrong with its value. */
-export function Field({ label, hint, error, required, children }: { label: ReactNode; hint?: ReactNode; error?: string | undefined; required?: boolean; children: (id: string, describedBy: string | undefined) => ReactNode }) {
+export function Field({
+  label,
+  hint,
+  error,
+  required,
+  children,
+}: {
+  label: ReactNode;
+  hint?: ReactNode;
+  error?: string | undefined;
+  required?: boolean;
+  children: (id: string, describedBy: string | undefined) => ReactNode;
+}) {
   const id = useId();
   const note = error ?? hint;
   return (
@@ -31,7 +43,7 @@ export function Field({ label, hint, error, required, children }: { label: React
       <label htmlFor={id} className="text-[13px] font-medium">
         {label}
         {required && (
-          <span className="ml-1 font-normal text-faint" title="required">
+          <span aria-hidden className="ml-1 font-normal text-faint" title="required">
             *
           </span>
         )}
@@ -47,7 +59,17 @@ export function Field({ label, hint, error, required, children }: { label: React
 }
 
 /** A search field that reports its text after a pause in typing. */
-export function SearchInput({ value, onChange, label, className }: { value: string; onChange: (value: string) => void; label: string; className?: string }) {
+export function SearchInput({
+  value,
+  onChange,
+  label,
+  className,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+  label: string;
+  className?: string;
+}) {
   const [text, setText] = useState(value);
   const reported = useRef(value);
   useEffect(() => {
@@ -73,7 +95,17 @@ export function SearchInput({ value, onChange, label, className }: { value: stri
 }
 
 /** A few exclusive choices side by side. */
-export function Segments<T extends string>({ value, onChange, options, label }: { value: T; onChange: (value: T) => void; options: { value: T; label: ReactNode }[]; label: string }) {
+export function Segments<T extends string>({
+  value,
+  onChange,
+  options,
+  label,
+}: {
+  value: T;
+  onChange: (value: T) => void;
+  options: { value: T; label: ReactNode }[];
+  label: string;
+}) {
   return (
     <div role="group" aria-label={label} className="inline-flex rounded-md border bg-sunken p-0.5">
       {options.map((option) => (

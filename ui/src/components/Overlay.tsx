@@ -74,7 +74,17 @@ export function MenuItem({ onSelect, children, danger }: { onSelect: () => void;
   );
 }
 
-export function MenuChoice({ value, onChange, options, label }: { value: string; onChange: (value: string) => void; options: { value: string; label: ReactNode }[]; label: string }) {
+export function MenuChoice({
+  value,
+  onChange,
+  options,
+  label,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+  options: { value: string; label: ReactNode }[];
+  label: string;
+}) {
   return (
     <>
       <DropdownMenu.Label className="px-2 pt-1.5 pb-1 text-[11px] font-medium text-faint">{label}</DropdownMenu.Label>

@@ -25,7 +25,13 @@ export function Page({ title, documentTitle, heading, parent, description, actio
   }, [documentTitle, title]);
   return (
     <main className={cx("flex min-w-0 flex-1 flex-col", fill ? "h-full min-h-0" : "overflow-y-auto")} id="main" tabIndex={-1}>
-      <div className={cx("mx-auto flex w-full flex-col px-4 pt-4 sm:px-7 sm:pt-6", wide || fill ? "max-w-[1680px]" : "max-w-[1240px]", fill && "h-full min-h-0")}>
+      <div
+        className={cx(
+          "mx-auto flex w-full flex-col px-4 pt-4 sm:px-7 sm:pt-6",
+          wide || fill ? "max-w-[1680px]" : "max-w-[1240px]",
+          fill && "h-full min-h-0",
+        )}
+      >
         <header className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3 pb-4">
           <div className="min-w-0">
             {parent && (

@@ -44,7 +44,12 @@ function Control({ field, value, onChange }: { field: FormField; value: unknown;
     return (
       <Field label={field.name} hint={field.description} required={field.required}>
         {(id, note) => (
-          <Select id={id} aria-describedby={note} value={current === undefined ? "" : JSON.stringify(current)} onChange={(event) => set(event.target.value === "" ? undefined : JSON.parse(event.target.value))}>
+          <Select
+            id={id}
+            aria-describedby={note}
+            value={current === undefined ? "" : JSON.stringify(current)}
+            onChange={(event) => set(event.target.value === "" ? undefined : JSON.parse(event.target.value))}
+          >
             <option value="">{field.placeholder || "–"}</option>
             {choices.map((choice) => (
               <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
@@ -79,9 +84,23 @@ function TextControl({ field, current, onChange }: { field: FormField; current: 
     <Field label={field.name} hint={field.description} error={error} required={field.required}>
       {(id, note) =>
         field.kind === "json" ? (
-          <CodeInput id={id} aria-describedby={note} rows={3} placeholder={field.placeholder || "JSON"} value={displayed} onChange={(event) => change(event.target.value)} />
+          <CodeInput
+            id={id}
+            aria-describedby={note}
+            rows={3}
+            placeholder={field.placeholder || "JSON"}
+            value={displayed}
+            onChange={(event) => change(event.target.value)}
+          />
         ) : (
-          <Input id={id} aria-describedby={note} inputMode={field.kind === "text" ? undefined : "decimal"} placeholder={field.placeholder} value={displayed} onChange={(event) => change(event.target.value)} />
+          <Input
+            id={id}
+            aria-describedby={note}
+            inputMode={field.kind === "text" ? undefined : "decimal"}
+            placeholder={field.placeholder}
+            value={displayed}
+            onChange={(event) => change(event.target.value)}
+          />
         )
       }
     </Field>

@@ -5,7 +5,19 @@ import { Button } from "./Button";
 import { cx } from "./cx";
 
 /** What a screen shows if it has nothing to show: why, and what to do next. */
-export function Empty({ icon: Icon, title, children, action, compact }: { icon: LucideIcon; title: string; children?: ReactNode; action?: ReactNode; compact?: boolean }) {
+export function Empty({
+  icon: Icon,
+  title,
+  children,
+  action,
+  compact,
+}: {
+  icon: LucideIcon;
+  title: string;
+  children?: ReactNode;
+  action?: ReactNode;
+  compact?: boolean;
+}) {
   return (
     <div className={cx("mx-auto flex max-w-md flex-col items-center text-center", compact ? "px-6 py-8" : "px-6 py-16")}>
       <span className="mb-3 grid size-10 place-items-center rounded-lg border bg-surface text-faint shadow-card">
@@ -31,7 +43,8 @@ function adviceFor(error: ApiError): { icon: LucideIcon; title: string; advice: 
   if (error.status === 0) return { icon: CloudOff, title: "The server did not respond", advice: "Check that it is running, then try again." };
   if (error.status === 401) return { icon: KeyRound, title: "You are logged out", advice: "Log in again to continue." };
   if (error.status === 403) return { icon: ShieldX, title: "You may not do this", advice: "Ask an administrator for the permission." };
-  if (error.status === 404) return { icon: SearchX, title: "Not found", advice: "It may have been deleted, or it belongs to another realm or principal." };
+  if (error.status === 404)
+    return { icon: SearchX, title: "Not found", advice: "It may have been deleted, or it belongs to another realm or principal." };
   if (error.status === 429) return { icon: TriangleAlert, title: "Too many requests", advice: "Wait a moment, then try again." };
   return { icon: TriangleAlert, title: error.title, advice: "" };
 }

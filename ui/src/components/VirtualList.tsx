@@ -24,7 +24,10 @@ export function VirtualList<T>({ items, rowHeight, label, header, row, hasMore, 
     if (hasMore && last > items.length - LOAD_AHEAD) loadMore();
   }, [hasMore, last, items.length, loadMore]);
   return (
-    <section aria-label={label} className="-mx-4 flex min-h-0 flex-1 flex-col overflow-hidden border-t bg-surface sm:mx-0 sm:mb-6 sm:rounded-lg sm:border sm:shadow-card">
+    <section
+      aria-label={label}
+      className="-mx-4 flex min-h-0 flex-1 flex-col overflow-hidden border-t bg-surface sm:mx-0 sm:mb-6 sm:rounded-lg sm:border sm:shadow-card"
+    >
       {header}
       <div ref={scroller} tabIndex={0} role="group" aria-label={`${label}, scrollable`} className="min-h-0 flex-1 overflow-y-auto -outline-offset-2">
         <ul className="relative" style={{ height: virtual.getTotalSize() }}>

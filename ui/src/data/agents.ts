@@ -6,7 +6,10 @@ export type CostEstimate = Schemas["CostEstimateView"];
 export type Conversation = Schemas["ConversationView"];
 
 export function useAgents() {
-  return useQuery({ queryKey: ["agents", "list"], queryFn: () => read(api.GET("/api/v1/ai/agents", { params: { query: { limit: "100", sort: "refName" } } })) });
+  return useQuery({
+    queryKey: ["agents", "list"],
+    queryFn: () => read(api.GET("/api/v1/ai/agents", { params: { query: { limit: "100", sort: "refName" } } })),
+  });
 }
 
 export function useAgentCount() {
@@ -25,7 +28,9 @@ export function useAgentGram(ref: string) {
   return useQuery({
     queryKey: ["agent", ref, "gram"],
     queryFn: async () =>
-      (await read(api.GET("/api/v1/ai/agents/{ref}", { params: { path: { ref }, query: { format: "gram" } }, parseAs: "text" }))) as unknown as string,
+      (await read(
+        api.GET("/api/v1/ai/agents/{ref}", { params: { path: { ref }, query: { format: "gram" } }, parseAs: "text" }),
+      )) as unknown as string,
   });
 }
 

@@ -38,7 +38,9 @@ export function useClientActions() {
       const query = { status: "AWAITING_CLIENT,AWAITING_APPROVAL", limit: MAX_WAITING_RUNS };
       const { items } = await read(api.GET("/api/v1/ai/runs", { params: { query } }));
       const runs = await Promise.all(items.map((run) => read(api.GET("/api/v1/ai/runs/{id}", { params: { path: { id: run.id } } }))));
-      return runs.flatMap((run) => run.clientActions.map((action) => ({ ...action, runId: run.id, agentRef: run.subject, requestedAt: run.startedAt })));
+      return runs.flatMap((run) =>
+        run.clientActions.map((action) => ({ ...action, runId: run.id, agentRef: run.subject, requestedAt: run.startedAt })),
+      );
     },
   });
 }

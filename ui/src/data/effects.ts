@@ -17,7 +17,8 @@ export function useEffects(filters: EffectFilters) {
 export function useUndoEffect() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ id, dryRun }: { id: string; dryRun: boolean }) => read(api.POST("/api/v1/ai/effects/{id}/undo", { params: { path: { id } }, body: { dryRun } })),
+    mutationFn: ({ id, dryRun }: { id: string; dryRun: boolean }) =>
+      read(api.POST("/api/v1/ai/effects/{id}/undo", { params: { path: { id } }, body: { dryRun } })),
     onSettled: () => client.invalidateQueries({ queryKey: ["effects"] }),
   });
 }
@@ -25,7 +26,8 @@ export function useUndoEffect() {
 export function useResolveEffect() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ id, ...body }: { id: string } & Schemas["ResolveBody"]) => read(api.POST("/api/v1/ai/effects/{id}/resolve", { params: { path: { id } }, body })),
+    mutationFn: ({ id, ...body }: { id: string } & Schemas["ResolveBody"]) =>
+      read(api.POST("/api/v1/ai/effects/{id}/resolve", { params: { path: { id } }, body })),
     onSettled: () => client.invalidateQueries({ queryKey: ["effects"] }),
   });
 }

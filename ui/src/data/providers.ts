@@ -40,7 +40,8 @@ export function useTestProvider(ref: string) {
 export function useSyncReferenceData(ref: string) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (dataType: string | undefined) => read(api.POST("/api/v1/ai/tool-providers/{ref}/sync", { params: { path: { ref }, query: { dataType } } })),
+    mutationFn: (dataType: string | undefined) =>
+      read(api.POST("/api/v1/ai/tool-providers/{ref}/sync", { params: { path: { ref }, query: { dataType } } })),
     onSettled: () => client.invalidateQueries({ queryKey: ["provider", ref, "reference-data"] }),
   });
 }

@@ -14,7 +14,8 @@ const PAGE = 100;
 export function useRuns(filters: RunFilters) {
   return useInfiniteQuery({
     queryKey: ["runs", "list", filters],
-    queryFn: ({ pageParam, signal }) => read(api.GET("/api/v1/ai/runs", { params: { query: { ...filters, limit: PAGE, cursor: pageParam } }, signal })),
+    queryFn: ({ pageParam, signal }) =>
+      read(api.GET("/api/v1/ai/runs", { params: { query: { ...filters, limit: PAGE, cursor: pageParam } }, signal })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor ?? undefined,
     placeholderData: keepPreviousData,
@@ -95,7 +96,8 @@ export function useEntry(id: string, n: number | undefined) {
     queryKey: ["run", id, "entry", n],
     enabled: n !== undefined,
     // An entry never changes, but whether a fork is possible at it does.
-    queryFn: async () => (await read(api.GET("/api/v1/ai/runs/{id}/journal", { params: { path: { id }, query: { from: n, limit: 1 } } }))).items[0] ?? null,
+    queryFn: async () =>
+      (await read(api.GET("/api/v1/ai/runs/{id}/journal", { params: { path: { id }, query: { from: n, limit: 1 } } }))).items[0] ?? null,
     placeholderData: keepPreviousData,
   });
 }

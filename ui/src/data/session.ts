@@ -34,7 +34,7 @@ export function useSwitchRealm() {
     if (name === currentRealm()) return;
     localStorage.setItem(REALM_KEY, name);
     setRealm(name);
-    client.clear();
+    void client.resetQueries();
     live.start();
   };
 }

@@ -11,7 +11,8 @@ export type Envelope = Schemas["ToolEnvelope"];
 export function useTools(filters: ToolFilters) {
   return useInfiniteQuery({
     queryKey: ["tools", "list", filters],
-    queryFn: ({ pageParam }) => read(api.GET("/api/v1/ai-tools", { params: { query: { ...filters, sort: "refName", limit: 100, cursor: pageParam } } })),
+    queryFn: ({ pageParam }) =>
+      read(api.GET("/api/v1/ai-tools", { params: { query: { ...filters, sort: "refName", limit: 100, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor ?? undefined,
     placeholderData: keepPreviousData,
@@ -30,7 +31,10 @@ export function useTool(ref: string, version?: string) {
 }
 
 export function useToolVersions(ref: string) {
-  return useQuery({ queryKey: ["tool", ref, "versions"], queryFn: () => read(api.GET("/api/v1/ai/tools/{ref}/versions", { params: { path: { ref } } })) });
+  return useQuery({
+    queryKey: ["tool", ref, "versions"],
+    queryFn: () => read(api.GET("/api/v1/ai/tools/{ref}/versions", { params: { path: { ref } } })),
+  });
 }
 
 export function useToolRevisions(ref: string) {
@@ -53,7 +57,10 @@ export function useToolUses(ref: string) {
 }
 
 export function useToolReadiness(ref: string) {
-  return useQuery({ queryKey: ["tool", ref, "readiness"], queryFn: () => read(api.GET("/api/v1/ai/tools/{ref}/readiness", { params: { path: { ref } } })) });
+  return useQuery({
+    queryKey: ["tool", ref, "readiness"],
+    queryFn: () => read(api.GET("/api/v1/ai/tools/{ref}/readiness", { params: { path: { ref } } })),
+  });
 }
 
 export function useToolExport(ref: string, format: string) {

@@ -9,7 +9,12 @@ function run(startedAt: string, status: string, costUsd = 0, parentRunId?: strin
 
 it("counts the runs of each hour by their result", () => {
   const hours = hourlyActivity(
-    [run("2026-11-19T12:01:00Z", "RUNNING"), run("2026-11-19T11:59:59Z", "ERROR"), run("2026-11-18T13:00:00Z", "COMPLETED"), run("2026-11-18T12:59:59Z", "COMPLETED")],
+    [
+      run("2026-11-19T12:01:00Z", "RUNNING"),
+      run("2026-11-19T11:59:59Z", "ERROR"),
+      run("2026-11-18T13:00:00Z", "COMPLETED"),
+      run("2026-11-18T12:59:59Z", "COMPLETED"),
+    ],
     now,
   );
   expect(hours).toHaveLength(24);
@@ -20,5 +25,14 @@ it("counts the runs of each hour by their result", () => {
 
 it("counts the cost of child runs once", () => {
   const since = Date.parse("2026-11-19T00:00:00Z");
-  expect(costSince([run("2026-11-19T01:00:00Z", "COMPLETED", 0.5), run("2026-11-19T01:00:00Z", "COMPLETED", 0.2, "run_1"), run("2026-11-18T23:00:00Z", "COMPLETED", 9)], since)).toBe(0.5);
+  expect(
+    costSince(
+      [
+        run("2026-11-19T01:00:00Z", "COMPLETED", 0.5),
+        run("2026-11-19T01:00:00Z", "COMPLETED", 0.2, "run_1"),
+        run("2026-11-18T23:00:00Z", "COMPLETED", 9),
+      ],
+      since,
+    ),
+  ).toBe(0.5);
 });

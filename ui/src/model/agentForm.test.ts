@@ -30,6 +30,10 @@ it("keeps a definition when it is read and written", () => {
 it("a change has only the fields that differ", () => {
   const before = fromDefinition(definition);
   expect(toPatch(before, { ...before, systemPrompt: "", maxToolCalls: "7" })).toEqual({ systemPrompt: null, policy: { maxToolCalls: 7 } });
+  expect(toPatch(before, { ...before, maxToolCalls: "", model: "" })).toEqual({
+    policy: { maxToolCalls: null },
+    llmConfig: { provider: null, model: null },
+  });
   expect(toPatch(before, before)).toEqual({});
 });
 

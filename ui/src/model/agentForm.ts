@@ -79,44 +79,64 @@ export function fromDefinition(agent: Definition): AgentForm {
 }
 
 /** The body of a creation. Empty fields are absent, so that the server's defaults apply. */
-export function toDefinition(form: AgentForm) {
-  return Object.fromEntries(Object.entries(toFields(form)).filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0)));
+export function toDefinition(form: AgentForm): Fields {
+  return withoutEmpty(toFields(form));
 }
 
 /** The body of a change: only the fields that differ. Null removes a field. */
-export function toPatch(before: AgentForm, after: AgentForm): Record<string, unknown> {
-  const old = toFields(before) as Record<string, unknown>;
-  const changed = Object.entries(toFields(after)).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name]));
-  return Object.fromEntries(changed);
+export function toPatch(before: AgentForm, after: AgentForm): Fields {
+  return difference(toFields(before), toFields(after));
 }
 
-function toFields(form: AgentForm) {
+type Fields = Record<string, unknown>;
+
+function toFields(form: AgentForm): Fields {
   const slash = form.model.indexOf("/");
-  const model = form.model === "" ? null : slash < 0 ? { model: form.model } : { provider: form.model.slice(0, slash), model: form.model.slice(slash + 1) };
   return {
     refName: form.refName.trim(),
     displayName: form.displayName.trim() || null,
     description: form.description.trim() || null,
     systemPrompt: form.systemPrompt.trim() || null,
-    llmConfig: model,
+    llmConfig: { provider: slash < 0 ? null : form.model.slice(0, slash), model: form.model.slice(slash + 1) || null },
     toolRefs: form.toolRefs,
     toolCategories: form.toolCategories,
     requiresApproval: form.requiresApproval,
-    policy: withoutAbsent({ maxToolCalls: numberOf(form.maxToolCalls), maxCostUsd: numberOf(form.maxCostUsd) }),
-    executionConfig: withoutAbsent({ maxIterations: numberOf(form.maxIterations), timeoutSeconds: numberOf(form.timeoutSeconds) }),
-    pins: form.pins.map((pin) => ({ ...(pin.name.trim() && { name: pin.name.trim() }), selector: { tool: pin.tool, strategy: pin.strategy }, on_missing: pin.onMissing })),
+    policy: { maxToolCalls: numberOf(form.maxToolCalls), maxCostUsd: numberOf(form.maxCostUsd) },
+    executionConfig: { maxIterations: numberOf(form.maxIterations), timeoutSeconds: numberOf(form.timeoutSeconds) },
+    pins: form.pins.map((pin) => ({
+      ...(pin.name.trim() && { name: pin.name.trim() }),
+      selector: { tool: pin.tool, strategy: pin.strategy },
+      on_missing: pin.onMissing,
+    })),
   };
 }
 
-/** A limit that is empty in the form has the default of the server. */
-function withoutAbsent(fields: Record<string, number | undefined>): Record<string, number> | null {
-  const entries = Object.entries(fields).filter((entry): entry is [string, number] => entry[1] !== undefined);
-  return entries.length === 0 ? null : Object.fromEntries(entries);
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function numberOf(text: string): number | undefined {
+function withoutEmpty(fields: Fields): Fields {
+  const entries = Object.entries(fields).map(([name, value]) => [name, isObject(value) ? withoutEmpty(value) : value] as const);
+  return Object.fromEntries(entries.filter(([, value]) => !isEmpty(value)));
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || (Array.isArray(value) && value.length === 0) || (isObject(value) && Object.keys(value).length === 0);
+}
+
+function difference(before: Fields, after: Fields): Fields {
+  const changed: Fields = {};
+  for (const [name, value] of Object.entries(after)) {
+    const old = before[name];
+    if (JSON.stringify(value) === JSON.stringify(old)) continue;
+    changed[name] = isObject(value) && isObject(old) ? difference(old, value) : value;
+  }
+  return changed;
+}
+
+function numberOf(text: string): number | null {
   const number = Number(text);
-  return text.trim() === "" || !Number.isFinite(number) ? undefined : number;
+  return text.trim() === "" || !Number.isFinite(number) ? null : number;
 }
 
 function numberText(value: number | null | undefined): string {

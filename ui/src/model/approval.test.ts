@@ -23,7 +23,12 @@ it("explains each trigger", () => {
 
 it("warns in the last hour before the deadline", () => {
   const now = Date.parse("2026-11-19T12:00:00Z");
-  expect([undefined, "2026-11-20T12:00:00Z", "2026-11-19T12:30:00Z", "2026-11-19T12:00:00Z"].map((at) => urgency(at, now))).toEqual(["none", "none", "soon", "expired"]);
+  expect([undefined, "2026-11-20T12:00:00Z", "2026-11-19T12:30:00Z", "2026-11-19T12:00:00Z"].map((at) => urgency(at, now))).toEqual([
+    "none",
+    "none",
+    "soon",
+    "expired",
+  ]);
 });
 
 it("finds the neighbour and stays at the ends", () => {

@@ -33,7 +33,12 @@ export function standingRules(triggers: string[], toolRef: string, agentRef: str
     if (trigger === "tool") {
       rules.push({ kind: "tool", ref: toolRef, patch: { requiresConfirmation: false }, consequence: `No agent asks before it calls ${toolRef}.` });
     } else if (trigger === "agent") {
-      rules.push({ kind: "agent", ref: agentRef, patch: { requiresApproval: false }, consequence: `${agentRef} asks before none of its writes, with any tool.` });
+      rules.push({
+        kind: "agent",
+        ref: agentRef,
+        patch: { requiresApproval: false },
+        consequence: `${agentRef} asks before none of its writes, with any tool.`,
+      });
     } else {
       return { rules: [], impossible: `The approval is also required by “${trigger}”, which no setting of the tool or agent turns off.` };
     }

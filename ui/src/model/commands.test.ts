@@ -12,7 +12,9 @@ it("encodes the name of a tool in a path", () => {
 });
 
 it("has no body in a request that reads", () => {
-  expect(stateCurl("run_1", 7)).toBe('curl -s "$TOOLWRIGHT_URL/api/v1/ai/runs/run_1/state?at=7" \\\n  -H "Authorization: Bearer $TOOLWRIGHT_API_KEY"');
+  expect(stateCurl("run_1", 7)).toBe(
+    'curl -s "$TOOLWRIGHT_URL/api/v1/ai/runs/run_1/state?at=7" \\\n  -H "Authorization: Bearer $TOOLWRIGHT_API_KEY"',
+  );
 });
 
 it("repeats a run on the command line", () => {

@@ -22,17 +22,25 @@ describe("summarizeEntry", () => {
 
   it("a refused call is a failure with its reason", () => {
     const refused = { name: "crm/get", error: { message: "`id` is required" } };
-    expect(summarizeEntry(entry("prepared", { calls: [{ refused }] }))).toMatchObject({ title: "Refused", detail: "crm/get: `id` is required", failed: true });
+    expect(summarizeEntry(entry("prepared", { calls: [{ refused }] }))).toMatchObject({
+      title: "Refused",
+      detail: "crm/get: `id` is required",
+      failed: true,
+    });
   });
 
   it("a decision names the person, and a denial counts as a failure", () => {
-    const decided = (made: string) => summarizeEntry(entry("approval_decided", { decision: { decision: made }, decided_by: "ada" }, { toolRef: "crm/delete" }));
+    const decided = (made: string) =>
+      summarizeEntry(entry("approval_decided", { decision: { decision: made }, decided_by: "ada" }, { toolRef: "crm/delete" }));
     expect(decided("approve")).toMatchObject({ lane: "wait", title: "Approved by ada", detail: "crm/delete", failed: false });
     expect(decided("deny")).toMatchObject({ title: "Denied by ada", failed: true });
   });
 
   it("the start shows the user's last message", () => {
-    const messages = [{ role: "system", content: "Be brief." }, { role: "user", content: [{ type: "text", text: "Hello" }] }];
+    const messages = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: [{ type: "text", text: "Hello" }] },
+    ];
     expect(summarizeEntry(entry("started", { subject: "clerk", spec: { request: { messages } } })).detail).toBe("Hello");
     expect(summarizeEntry(entry("started", { subject: "clerk" })).detail).toBe("clerk");
   });

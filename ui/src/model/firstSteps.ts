@@ -26,6 +26,11 @@ export function firstSteps(progress: Progress): Step[] {
     { id: "tool", title: "Add a tool", detail: "Import an OpenAPI document, or describe one HTTP request.", done: progress.tools > 0 },
     { id: "agent", title: "Make an agent", detail: "Instructions, a model and the tools that it may use.", done: progress.agents > 0 },
     { id: "run", title: "Run it", detail: "Ask the agent something in the playground and watch each step.", done: progress.agentRuns > 0 },
-    { id: "decision", title: "Decide on a call", detail: "Let an agent request a write, then approve or deny it in the inbox.", done: progress.decisions > 0 },
+    {
+      id: "decision",
+      title: "Decide on a call",
+      detail: "Let an agent request a write, then approve or deny it in the inbox.",
+      done: progress.decisions > 0,
+    },
   ];
 }

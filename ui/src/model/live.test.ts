@@ -2,7 +2,11 @@ import { expect, it } from "vitest";
 import { mergeKeys, reconnectDelay, staleKeys } from "./live";
 
 it("an approval changes the inbox and its run", () => {
-  expect(staleKeys({ type: "APPROVAL_REQUESTED", kind: "approvals", id: "call_1", runId: "run_1" })).toEqual([["approvals"], ["runs"], ["run", "run_1"]]);
+  expect(staleKeys({ type: "APPROVAL_REQUESTED", kind: "approvals", id: "call_1", runId: "run_1" })).toEqual([
+    ["approvals"],
+    ["runs"],
+    ["run", "run_1"],
+  ]);
 });
 
 it("missed events make everything stale, and unknown events nothing", () => {

@@ -13,7 +13,19 @@ export interface SchemaRow {
 type Schema = Record<string, unknown>;
 
 const MAX_DEPTH = 4;
-const CONSTRAINTS = ["pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "default"];
+const CONSTRAINTS = [
+  "pattern",
+  "format",
+  "minLength",
+  "maxLength",
+  "minimum",
+  "maximum",
+  "exclusiveMinimum",
+  "exclusiveMaximum",
+  "minItems",
+  "maxItems",
+  "default",
+];
 
 export function schemaRows(schema: unknown, path = "", depth = 0): SchemaRow[] {
   const node = fields(schema);
@@ -22,7 +34,15 @@ export function schemaRows(schema: unknown, path = "", depth = 0): SchemaRow[] {
   return Object.entries(fields(node.properties)).flatMap(([name, value]) => {
     const property = fields(value);
     const own = path ? `${path}.${name}` : name;
-    const row = { path: own, name, depth, type: typeName(property), required: required.includes(name), description: text(property.description), constraint: constraintOf(property) };
+    const row = {
+      path: own,
+      name,
+      depth,
+      type: typeName(property),
+      required: required.includes(name),
+      description: text(property.description),
+      constraint: constraintOf(property),
+    };
     return [row, ...schemaRows(property.items ?? property, own, depth + 1)];
   });
 }

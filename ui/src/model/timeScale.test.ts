@@ -9,7 +9,14 @@ describe("timeScale", () => {
   });
 
   it("folds a long wait to a narrow strip", () => {
-    const scale = timeScale([{ start: 0, end: 100 }, { start: 3_600_000, end: 3_600_100 }], 0, 3_600_100);
+    const scale = timeScale(
+      [
+        { start: 0, end: 100 },
+        { start: 3_600_000, end: 3_600_100 },
+      ],
+      0,
+      3_600_100,
+    );
     expect(scale.folds).toHaveLength(1);
     const [fold] = scale.folds;
     expect(fold).toMatchObject({ start: 100, end: 3_600_000 });
@@ -19,7 +26,16 @@ describe("timeScale", () => {
   });
 
   it("keeps a gap that is short in comparison with the work", () => {
-    expect(timeScale([{ start: 0, end: 60_000 }, { start: 70_000, end: 80_000 }], 0, 80_000).folds).toEqual([]);
+    expect(
+      timeScale(
+        [
+          { start: 0, end: 60_000 },
+          { start: 70_000, end: 80_000 },
+        ],
+        0,
+        80_000,
+      ).folds,
+    ).toEqual([]);
   });
 
   it("folds the time in which a run still waits", () => {
@@ -36,7 +52,15 @@ describe("timeScale", () => {
   });
 
   it("never goes back", () => {
-    const scale = timeScale([{ start: 5, end: 20 }, { start: 10, end: 12 }, { start: 90_000, end: 90_001 }], 0, 100_000);
+    const scale = timeScale(
+      [
+        { start: 5, end: 20 },
+        { start: 10, end: 12 },
+        { start: 90_000, end: 90_001 },
+      ],
+      0,
+      100_000,
+    );
     const positions = Array.from({ length: 1001 }, (_, index) => scale.position(index * 100));
     expect(positions).toEqual([...positions].sort((a, b) => a - b));
   });
@@ -47,5 +71,14 @@ describe("timeScale", () => {
 });
 
 it("merges overlapping intervals", () => {
-  expect(mergeIntervals([{ start: 5, end: 9 }, { start: 0, end: 6 }, { start: 20, end: 21 }])).toEqual([{ start: 0, end: 9 }, { start: 20, end: 21 }]);
+  expect(
+    mergeIntervals([
+      { start: 5, end: 9 },
+      { start: 0, end: 6 },
+      { start: 20, end: 21 },
+    ]),
+  ).toEqual([
+    { start: 0, end: 9 },
+    { start: 20, end: 21 },
+  ]);
 });

@@ -2,7 +2,10 @@ import { expect, it } from "vitest";
 import { editable, lifecycle, schemaOf, toolTypeName } from "./tools";
 
 it("an editable definition has no fields of the server", () => {
-  expect(editable({ id: "tool_1", revision: 3, refName: "crm/get", description: null, enabled: true })).toEqual({ refName: "crm/get", enabled: true });
+  expect(editable({ id: "tool_1", revision: 3, refName: "crm/get", description: null, enabled: true })).toEqual({
+    refName: "crm/get",
+    enabled: true,
+  });
 });
 
 it("reads a schema that is an object, a text, or the short form", () => {

@@ -2,7 +2,14 @@ import { describe, expect, it } from "vitest";
 import { EMPTY, type StreamEvent, applyEvent, exchangesOf, waits } from "./transcript";
 
 const play = (events: StreamEvent[]) => events.reduce(applyEvent, EMPTY);
-const invocation = (status?: string) => ({ callId: "call_1", toolRef: "crm/get", input: { id: 1 }, output: { a: 1 }, durationMs: 5, status: status ?? null });
+const invocation = (status?: string) => ({
+  callId: "call_1",
+  toolRef: "crm/get",
+  input: { id: 1 },
+  output: { a: 1 },
+  durationMs: 5,
+  status: status ?? null,
+});
 
 describe("applyEvent", () => {
   it("joins pieces of text by model call", () => {
@@ -17,11 +24,19 @@ describe("applyEvent", () => {
   });
 
   it("a reset discards the pieces of the model call", () => {
-    expect(play([{ type: "TEXT_DELTA", content: "wrong", iteration: 1 }, { type: "TEXT_RESET", iteration: 1 }, { type: "TEXT_DELTA", content: "right", iteration: 1 }]).steps[0]?.text).toBe("right");
+    expect(
+      play([
+        { type: "TEXT_DELTA", content: "wrong", iteration: 1 },
+        { type: "TEXT_RESET", iteration: 1 },
+        { type: "TEXT_DELTA", content: "right", iteration: 1 },
+      ]).steps[0]?.text,
+    ).toBe("right");
   });
 
   it("a call that needs an approval waits until it ends", () => {
-    const waiting = play([{ type: "APPROVAL_REQUIRED", iteration: 1, approval: { runId: "run_1", callId: "call_1", toolRef: "crm/delete", triggers: ["tool"] } }]);
+    const waiting = play([
+      { type: "APPROVAL_REQUIRED", iteration: 1, approval: { runId: "run_1", callId: "call_1", toolRef: "crm/delete", triggers: ["tool"] } },
+    ]);
     expect(waits(waiting)).toBe(true);
     const done = applyEvent(waiting, { type: "TOOL_CALL_END", iteration: 1, toolInvocation: invocation("SUCCESS") });
     expect(waits(done)).toBe(false);

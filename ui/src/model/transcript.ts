@@ -97,7 +97,9 @@ export function applyEvent(previous: Transcript, event: StreamEvent): Transcript
     case "TOOL_CALL_START":
       return event.toolInvocation ? withCall(next, iteration, fromInvocation(event.toolInvocation, "running")) : next;
     case "TOOL_CALL_END":
-      return event.toolInvocation ? { ...withCall(next, iteration, fromInvocation(event.toolInvocation, endState(event.toolInvocation))), waitingChild: undefined } : next;
+      return event.toolInvocation
+        ? { ...withCall(next, iteration, fromInvocation(event.toolInvocation, endState(event.toolInvocation))), waitingChild: undefined }
+        : next;
     case "APPROVAL_REQUIRED":
       return event.approval ? withCall(next, iteration, fromApproval(event.approval)) : next;
     case "CLIENT_ACTION":
@@ -105,7 +107,12 @@ export function applyEvent(previous: Transcript, event: StreamEvent): Transcript
     case "CHILD_WAITING":
       return { ...next, waitingChild: event.childRun?.runId };
     case "DONE":
-      return { ...next, ended: true, status: event.status ?? "COMPLETED", error: event.status === "COMPLETED" ? undefined : (event.reason ?? undefined) };
+      return {
+        ...next,
+        ended: true,
+        status: event.status ?? "COMPLETED",
+        error: event.status === "COMPLETED" ? undefined : (event.reason ?? undefined),
+      };
     case "ERROR":
       return { ...next, ended: true, status: event.status ?? "ERROR", error: event.content ?? event.reason ?? "The run failed." };
     default:
@@ -169,7 +176,11 @@ export function exchangesOf(turns: Turn[]): Exchange[] {
   for (const turn of turns) {
     const last = exchanges.at(-1);
     if (turn.role === "user") {
-      exchanges.push({ key: String(exchanges.length), userMessage: turn.content, transcript: { ...EMPTY, runId: turn.runId ?? undefined, ended: true } });
+      exchanges.push({
+        key: String(exchanges.length),
+        userMessage: turn.content,
+        transcript: { ...EMPTY, runId: turn.runId ?? undefined, ended: true },
+      });
     } else if (turn.role === "assistant" && last) {
       const calls = (turn.toolCalls ?? []).map((call) => fromInvocation(call, endState(call)));
       last.transcript = {

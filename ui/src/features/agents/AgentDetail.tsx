@@ -159,5 +159,14 @@ function RecentRuns({ agent }: { agent: Agent }) {
 function Settings({ agent }: { agent: Agent }) {
   const change = useChangeAgent(agent.refName);
   const initial = useMemo(() => fromDefinition(agent), [agent]);
-  return <AgentForm initial={initial} isNew={false} busy={change.isPending} error={change.error} submitLabel="Save" onSubmit={(form) => change.mutate(toPatch(initial, form))} />;
+  return (
+    <AgentForm
+      initial={initial}
+      isNew={false}
+      busy={change.isPending}
+      error={change.error}
+      submitLabel="Save"
+      onSubmit={(form) => change.mutate(toPatch(initial, form))}
+    />
+  );
 }

@@ -15,7 +15,9 @@ export function AgentLimits({ agent }: { agent: Agent }) {
     <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
       <Card label="Worst case" className="p-5">
         <p className="text-xs text-faint">One run costs at most</p>
-        <p className="mt-1 text-3xl font-semibold tracking-tight tabular">{estimate.worstCaseUsd == null ? "not known" : cost(estimate.worstCaseUsd)}</p>
+        <p className="mt-1 text-3xl font-semibold tracking-tight tabular">
+          {estimate.worstCaseUsd == null ? "not known" : cost(estimate.worstCaseUsd)}
+        </p>
         {estimate.bindingLimit && (
           <p className="mt-1 text-muted">
             decided by <code className="font-mono text-xs">{estimate.bindingLimit}</code>
@@ -37,7 +39,11 @@ export function AgentLimits({ agent }: { agent: Agent }) {
           </thead>
           <tbody>
             {estimate.bounds.map((bound) => (
-              <tr key={bound.limit} title={bound.formula} className={cx("border-b last:border-b-0", bound.limit === estimate.bindingLimit && "font-medium")}>
+              <tr
+                key={bound.limit}
+                title={bound.formula}
+                className={cx("border-b last:border-b-0", bound.limit === estimate.bindingLimit && "font-medium")}
+              >
                 <th scope="row" className="py-2 font-mono text-xs font-[inherit]">
                   {bound.limit}
                 </th>

@@ -49,10 +49,20 @@ function GramEditor({ text: original }: { text: string }) {
   }, [text, changed, check]);
   return (
     <>
-      <CodeInput aria-label="The agent in gram notation" rows={Math.min(28, Math.max(8, text.split("\n").length + 1))} value={text} onChange={(event) => setText(event.target.value)} />
+      <CodeInput
+        aria-label="The agent in gram notation"
+        rows={Math.min(28, Math.max(8, text.split("\n").length + 1))}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
       <ErrorNote error={changed ? (error ?? apply.error) : undefined} />
       <div className="flex flex-wrap gap-2">
-        <Button variant="primary" busy={apply.isPending} disabledReason={!changed ? "Nothing was changed" : error ? "Correct the text first" : undefined} onClick={() => apply.mutate(text)}>
+        <Button
+          variant="primary"
+          busy={apply.isPending}
+          disabledReason={!changed ? "Nothing was changed" : error ? "Correct the text first" : undefined}
+          onClick={() => apply.mutate(text)}
+        >
           Apply
         </Button>
         {changed && (

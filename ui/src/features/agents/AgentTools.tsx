@@ -32,7 +32,11 @@ export function AgentTools({ agent }: { agent: Agent }) {
           <ul className="divide-y">
             {tools.map((tool) => (
               <li key={tool.refName}>
-                <Link to={tool.delegate ? "/agents/$ref" : "/tools/$ref"} params={{ ref: tool.refName }} className="flex items-center gap-3 px-4 py-2.5 -outline-offset-2 hover:bg-hover">
+                <Link
+                  to={tool.delegate ? "/agents/$ref" : "/tools/$ref"}
+                  params={{ ref: tool.refName }}
+                  className="flex items-center gap-3 px-4 py-2.5 -outline-offset-2 hover:bg-hover"
+                >
                   <span className="text-faint">{tool.delegate ? <Bot size={15} aria-hidden /> : <Wrench size={15} aria-hidden />}</span>
                   <span className="min-w-0 flex-1">
                     <span className="block truncate font-medium">

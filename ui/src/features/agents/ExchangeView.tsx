@@ -22,7 +22,9 @@ export function ExchangeView({ agentRef, exchange }: { agentRef: string; exchang
   return (
     <div className="flex flex-col gap-4">
       {exchange.userMessage && (
-        <div className="max-w-[85%] self-end rounded-xl rounded-br-sm bg-neutral-soft px-3.5 py-2 whitespace-pre-wrap [overflow-wrap:anywhere]">{exchange.userMessage}</div>
+        <div className="max-w-[85%] self-end rounded-xl rounded-br-sm bg-neutral-soft px-3.5 py-2 whitespace-pre-wrap [overflow-wrap:anywhere]">
+          {exchange.userMessage}
+        </div>
       )}
       {transcript.steps.map((step) => (
         <div key={step.iteration} className="flex flex-col gap-2.5">
@@ -97,11 +99,20 @@ function CallRow({ call, agentRef, runId }: { call: Call; agentRef: string; runI
         </summary>
         <div className="flex flex-col gap-2 border-t bg-surface p-3">
           {call.approval && <InlineApproval approval={call.approval} />}
-          {call.action && runId && <ActionForm action={{ ...call.action, token: "", preparedPayload: call.action.preparedPayload, schema: call.action.schema, runId, agentRef }} onDone={() => undefined} />}
+          {call.action && runId && (
+            <ActionForm
+              action={{ ...call.action, token: "", preparedPayload: call.action.preparedPayload, schema: call.action.schema, runId, agentRef }}
+              onDone={() => undefined}
+            />
+          )}
           {!waiting && (
             <>
               <JsonView value={call.input ?? null} label="input" />
-              {call.error ? <p className="text-bad [overflow-wrap:anywhere]">{call.error}</p> : call.output !== undefined && <JsonView value={call.output} label="output" className="max-h-72" />}
+              {call.error ? (
+                <p className="text-bad [overflow-wrap:anywhere]">{call.error}</p>
+              ) : (
+                call.output !== undefined && <JsonView value={call.output} label="output" className="max-h-72" />
+              )}
             </>
           )}
         </div>
@@ -124,12 +135,22 @@ function InlineApproval({ approval }: { approval: PendingApproval }) {
   const [denying, setDenying] = useState(false);
   const [reason, setReason] = useState("");
   const problem = decide.data?.results.find((result) => !result.accepted)?.problem;
-  const submit = (decision: "approve" | "deny") => decide.mutate([{ runId: approval.runId, callId: approval.callId, decision, reason: reason.trim() || undefined }]);
+  const submit = (decision: "approve" | "deny") =>
+    decide.mutate([{ runId: approval.runId, callId: approval.callId, decision, reason: reason.trim() || undefined }]);
   const decided = decide.data?.results[0]?.accepted;
   return (
     <div className="flex flex-col gap-3">
       <Arguments input={(approval.input ?? null) as Json} previous={undefined} />
-      {denying && <TextArea rows={2} autoFocus aria-label="Reason, which the model sees" placeholder="Reason (optional, the model sees it)" value={reason} onChange={(event) => setReason(event.target.value)} />}
+      {denying && (
+        <TextArea
+          rows={2}
+          autoFocus
+          aria-label="Reason, which the model sees"
+          placeholder="Reason (optional, the model sees it)"
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+      )}
       <ErrorNote error={decide.error ?? (problem ? new Error(problem.detail) : undefined)} />
       <div className="flex flex-wrap gap-2">
         {!denying && (

@@ -15,7 +15,11 @@ export function NewAgent() {
         busy={create.isPending}
         error={create.error}
         submitLabel="Create and talk to it"
-        onSubmit={(form) => create.mutate(toDefinition(form), { onSuccess: (agent) => void navigate({ to: "/agents/$ref/playground", params: { ref: agent.refName } }) })}
+        onSubmit={(form) =>
+          create.mutate(toDefinition(form), {
+            onSuccess: (agent) => void navigate({ to: "/agents/$ref/playground", params: { ref: agent.refName } }),
+          })
+        }
       />
     </Page>
   );

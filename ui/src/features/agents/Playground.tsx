@@ -86,7 +86,10 @@ function Conversations({ agentRef, selected, onSelect }: { agentRef: string; sel
             type="button"
             aria-current={conversation.id === selected}
             onClick={() => onSelect(conversation.id)}
-            className={cx("w-full rounded-md px-2.5 py-2 text-left", conversation.id === selected ? "bg-surface shadow-card ring-1 ring-line" : "hover:bg-hover")}
+            className={cx(
+              "w-full rounded-md px-2.5 py-2 text-left",
+              conversation.id === selected ? "bg-surface shadow-card ring-1 ring-line" : "hover:bg-hover",
+            )}
           >
             <span className="block truncate text-[13px] font-medium">{conversation.title ?? "Conversation"}</span>
             <span className="block text-xs text-faint">

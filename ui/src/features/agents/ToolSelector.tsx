@@ -26,7 +26,11 @@ export function ToolSelector({ selected, onChange, categories, onCategories }: T
       {selected.length + categories.length > 0 && (
         <ul className="flex flex-wrap gap-1.5">
           {categories.map((category) => (
-            <Chip key={`category ${category}`} text={`category ${category}`} onRemove={() => onCategories(categories.filter((one) => one !== category))} />
+            <Chip
+              key={`category ${category}`}
+              text={`category ${category}`}
+              onRemove={() => onCategories(categories.filter((one) => one !== category))}
+            />
           ))}
           {selected.map((name) => (
             <Chip key={name} text={name} onRemove={() => toggle(name)} />
@@ -40,7 +44,12 @@ export function ToolSelector({ selected, onChange, categories, onCategories }: T
           <div className="flex flex-wrap items-center gap-1.5 border-b bg-sunken px-3 py-2">
             <span className="text-xs text-faint">Whole categories:</span>
             {offered.map((category) => (
-              <button key={category} type="button" onClick={() => onCategories([...categories, category])} className="rounded border bg-surface px-1.5 text-xs hover:bg-hover">
+              <button
+                key={category}
+                type="button"
+                onClick={() => onCategories([...categories, category])}
+                className="rounded border bg-surface px-1.5 text-xs hover:bg-hover"
+              >
                 + {category}
               </button>
             ))}
@@ -52,7 +61,13 @@ export function ToolSelector({ selected, onChange, categories, onCategories }: T
             return (
               <li key={tool.id}>
                 <label className="flex items-start gap-3 px-3 py-2 hover:bg-hover">
-                  <input type="checkbox" checked={included || selected.includes(tool.slug)} disabled={included} onChange={() => toggle(tool.slug)} className="mt-0.5 size-4 accent-accent-line" />
+                  <input
+                    type="checkbox"
+                    checked={included || selected.includes(tool.slug)}
+                    disabled={included}
+                    onChange={() => toggle(tool.slug)}
+                    className="mt-0.5 size-4 accent-accent-line"
+                  />
                   <span className="min-w-0 flex-1">
                     <span className="flex items-center gap-2">
                       <span className="truncate font-medium">{tool.slug}</span>

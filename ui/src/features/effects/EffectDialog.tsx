@@ -12,7 +12,13 @@ import { Arguments } from "../inbox/Arguments";
 
 export function EffectDialog({ effect, onClose }: { effect: Effect; onClose: () => void }) {
   return (
-    <Dialog open onClose={onClose} width="lg" title={`${effect.toolRef} ${effect.version}`} description={effect.agentRef ? `Written by the agent ${effect.agentRef}` : "Written by a direct call"}>
+    <Dialog
+      open
+      onClose={onClose}
+      width="lg"
+      title={`${effect.toolRef} ${effect.version}`}
+      description={effect.agentRef ? `Written by the agent ${effect.agentRef}` : "Written by a direct call"}
+    >
       <div className="flex flex-col gap-5">
         <Facts
           columns={2}
@@ -56,8 +62,12 @@ function ResolveForm({ effect, onDone }: { effect: Effect; onDone: () => void })
   return (
     <section className="rounded-lg border border-line-strong p-4">
       <h3 className="font-semibold">Did this write take effect?</h3>
-      <p className="mt-0.5 mb-3 text-muted">The connection or the server was lost during the write. Look it up in the other system, then record what you found. Nothing is sent.</p>
-      <Field label="What you found">{(id) => <TextArea id={id} rows={2} value={note} onChange={(event) => setNote(event.target.value)} placeholder="optional" />}</Field>
+      <p className="mt-0.5 mb-3 text-muted">
+        The connection or the server was lost during the write. Look it up in the other system, then record what you found. Nothing is sent.
+      </p>
+      <Field label="What you found">
+        {(id) => <TextArea id={id} rows={2} value={note} onChange={(event) => setNote(event.target.value)} placeholder="optional" />}
+      </Field>
       <div className="mt-3 flex flex-wrap gap-2">
         <Button busy={resolve.isPending} onClick={() => submit("done")}>
           It took effect

@@ -19,7 +19,8 @@ import { UndoSelectedDialog } from "./UndoSelectedDialog";
 
 const route = getRouteApi("/shell/effects");
 const ROW_HEIGHT = 53;
-const COLUMNS = "grid grid-cols-[1.25rem_minmax(0,1fr)_auto] items-center gap-x-3 px-4 md:grid-cols-[1.25rem_minmax(0,1.1fr)_minmax(0,1.4fr)_7.5rem_8rem_6rem]";
+const COLUMNS =
+  "grid grid-cols-[1.25rem_minmax(0,1fr)_auto] items-center gap-x-3 px-4 md:grid-cols-[1.25rem_minmax(0,1.1fr)_minmax(0,1.4fr)_7.5rem_8rem_6rem]";
 
 /** Every write to the outside world, across all runs. */
 export function Effects() {
@@ -79,7 +80,9 @@ export function Effects() {
           items={effects}
           rowHeight={ROW_HEIGHT}
           header={<ListHeader columns={COLUMNS} names={HEADER} />}
-          row={(effect, style) => <Row key={effect.id} effect={effect} style={style} marked={marked.has(effect.id)} onMark={toggle} onOpen={setOpened} />}
+          row={(effect, style) => (
+            <Row key={effect.id} effect={effect} style={style} marked={marked.has(effect.id)} onMark={toggle} onOpen={setOpened} />
+          )}
           hasMore={query.hasNextPage}
           loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
         />
@@ -117,12 +120,26 @@ function ToolFilter({ value, onChange }: { value: string; onChange: (value: stri
         onChange(text.trim());
       }}
     >
-      <Input aria-label="Name of a tool, then Enter" placeholder="Name of a tool" value={text} onChange={(event) => setText(event.target.value)} onBlur={() => text.trim() !== value && onChange(text.trim())} className="w-60" />
+      <Input
+        aria-label="Name of a tool, then Enter"
+        placeholder="Name of a tool"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onBlur={() => text.trim() !== value && onChange(text.trim())}
+        className="w-60"
+      />
     </form>
   );
 }
 
-const HEADER = [{ name: "" }, { name: "Tool and agent" }, { name: "Arguments" }, { name: "Outcome" }, { name: "Reversible" }, { name: "When", right: true }];
+const HEADER = [
+  { name: "" },
+  { name: "Tool and agent" },
+  { name: "Arguments" },
+  { name: "Outcome" },
+  { name: "Reversible" },
+  { name: "When", right: true },
+];
 
 interface RowProps {
   effect: Effect;
@@ -136,7 +153,15 @@ function Row({ effect, style, marked, onMark, onOpen }: RowProps) {
   const obstacle = undoObstacle(effect);
   return (
     <li className={cx(COLUMNS, "absolute inset-x-0 border-b", marked ? "bg-selected" : "hover:bg-hover")} style={style}>
-      <input type="checkbox" aria-label={`Select ${effect.toolRef}`} title={obstacle} disabled={obstacle !== undefined} checked={marked} onChange={() => onMark(effect.id)} className="relative z-10 size-4 accent-accent-line disabled:opacity-40" />
+      <input
+        type="checkbox"
+        aria-label={`Select ${effect.toolRef}`}
+        title={obstacle}
+        disabled={obstacle !== undefined}
+        checked={marked}
+        onChange={() => onMark(effect.id)}
+        className="relative z-10 size-4 accent-accent-line disabled:opacity-40"
+      />
       <button type="button" onClick={() => onOpen(effect.id)} className="min-w-0 text-left -outline-offset-2 before:absolute before:inset-0">
         <span className="block truncate font-medium">{effect.toolRef}</span>
         <span className="block truncate text-xs text-faint">{effect.agentRef ?? "direct call"}</span>

@@ -65,8 +65,16 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
       <ol className="flex flex-wrap gap-x-1 gap-y-0.5 px-2 pt-1 pb-2">
         {steps.map((step) => (
           <li key={step.id}>
-            <Link {...links[step.id]} className={cx("flex items-center gap-2 rounded-md px-2 py-1.5 hover:bg-hover", step.done ? "text-muted" : "font-medium")}>
-              <span className={cx("grid size-4 shrink-0 place-items-center rounded-full border", step.done ? "border-transparent bg-ok-soft text-ok" : "border-line-strong")}>
+            <Link
+              {...links[step.id]}
+              className={cx("flex items-center gap-2 rounded-md px-2 py-1.5 hover:bg-hover", step.done ? "text-muted" : "font-medium")}
+            >
+              <span
+                className={cx(
+                  "grid size-4 shrink-0 place-items-center rounded-full border",
+                  step.done ? "border-transparent bg-ok-soft text-ok" : "border-line-strong",
+                )}
+              >
                 {step.done && <Check size={11} strokeWidth={3} aria-label="done" />}
               </span>
               {step.title}

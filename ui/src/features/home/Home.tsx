@@ -64,11 +64,23 @@ function Figures({ since }: { since: string }) {
   );
 }
 
-function Figure({ label, value, to, tone }: { label: string; value: number | string | undefined; to: Record<string, string>; tone?: string | undefined }) {
+function Figure({
+  label,
+  value,
+  to,
+  tone,
+}: {
+  label: string;
+  value: number | string | undefined;
+  to: Record<string, string>;
+  tone?: string | undefined;
+}) {
   return (
     <Link to="/runs" search={to} className="bg-surface px-4 py-3 -outline-offset-2 hover:bg-hover">
       <span className="block text-xs text-faint">{label}</span>
-      <span className={`mt-1 block text-2xl font-semibold tracking-tight tabular ${tone ?? ""}`}>{value === undefined ? "–" : typeof value === "number" ? count(value) : value}</span>
+      <span className={`mt-1 block text-2xl font-semibold tracking-tight tabular ${tone ?? ""}`}>
+        {value === undefined ? "–" : typeof value === "number" ? count(value) : value}
+      </span>
     </Link>
   );
 }

@@ -18,11 +18,16 @@ import { exactTime, shortId } from "@/model/format";
 import { parseJson } from "@/model/json";
 import { isTyping } from "@/model/keyboard";
 import { Arguments } from "./Arguments";
-import { StandingRuleDialog } from "./StandingRuleDialog";
 
 type Mode = "decide" | "deny" | "edit";
 
-export function ApprovalDetail({ approval, onDecided }: { approval: Approval; onDecided: () => void }) {
+interface ApprovalDetailProps {
+  approval: Approval;
+  onDecided: () => void;
+  onAlways: () => void;
+}
+
+export function ApprovalDetail({ approval, onDecided, onAlways }: ApprovalDetailProps) {
   const [view, setView] = useState<"fields" | "json">("fields");
   return (
     <article aria-label={`Approval of ${approval.toolRef}`} className="flex min-h-full flex-1 flex-col">
@@ -43,7 +48,11 @@ export function ApprovalDetail({ approval, onDecided }: { approval: Approval; on
               ]}
             />
           </div>
-          {view === "json" ? <JsonView value={approval.input} label="arguments" /> : <Arguments input={approval.input as Json} previous={approval.lastApproved?.input as Json | undefined} />}
+          {view === "json" ? (
+            <JsonView value={approval.input} label="arguments" />
+          ) : (
+            <Arguments input={approval.input as Json} previous={approval.lastApproved?.input as Json | undefined} />
+          )}
           <Previous approval={approval} />
         </section>
         <Request approval={approval} />
@@ -57,7 +66,7 @@ export function ApprovalDetail({ approval, onDecided }: { approval: Approval; on
           </ul>
         </section>
       </div>
-      <DecisionBar approval={approval} onDecided={onDecided} />
+      <DecisionBar approval={approval} onDecided={onDecided} onAlways={onAlways} />
     </article>
   );
 }
@@ -149,13 +158,12 @@ function RunText({ run }: { run: { responseText: string; principal: string; owne
   );
 }
 
-function DecisionBar({ approval, onDecided }: { approval: Approval; onDecided: () => void }) {
+function DecisionBar({ approval, onDecided, onAlways }: ApprovalDetailProps) {
   const decide = useDecide();
   const isAdmin = useIsAdmin();
   const [mode, setMode] = useState<Mode>("decide");
   const [reason, setReason] = useState("");
   const [text, setText] = useState(() => JSON.stringify(approval.input, null, 2));
-  const [always, setAlways] = useState(false);
   const parsed = parseJson(text);
   const rejected = decide.data?.results.find((result) => !result.accepted)?.problem;
 
@@ -180,11 +188,28 @@ function DecisionBar({ approval, onDecided }: { approval: Approval; onDecided: (
   return (
     <footer className="sticky bottom-0 flex flex-col gap-3 border-t bg-surface px-4 py-3 sm:px-6">
       <ErrorNote error={decide.error ?? (rejected ? new Error(rejected.detail) : undefined)} />
-      {mode === "deny" && <TextArea rows={2} autoFocus aria-label="Reason, which the model sees" placeholder="Reason (optional, the model sees it)" value={reason} onChange={(event) => setReason(event.target.value)} />}
+      {mode === "deny" && (
+        <TextArea
+          rows={2}
+          autoFocus
+          aria-label="Reason, which the model sees"
+          placeholder="Reason (optional, the model sees it)"
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+      )}
       {mode === "edit" && (
         <div>
-          <CodeInput rows={Math.min(14, text.split("\n").length + 1)} autoFocus aria-label="Arguments as JSON" value={text} onChange={(event) => setText(event.target.value)} />
-          <p className="mt-1 text-xs text-faint">{parsed.ok ? "The call is made with these arguments, without another approval. The model is informed." : parsed.message}</p>
+          <CodeInput
+            rows={Math.min(14, text.split("\n").length + 1)}
+            autoFocus
+            aria-label="Arguments as JSON"
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+          />
+          <p className="mt-1 text-xs text-faint">
+            {parsed.ok ? "The call is made with these arguments, without another approval. The model is informed." : parsed.message}
+          </p>
         </div>
       )}
       <div className="flex items-center gap-2">
@@ -208,7 +233,7 @@ function DecisionBar({ approval, onDecided }: { approval: Approval; onDecided: (
               variant="ghost"
               className="max-sm:border max-sm:px-3"
               aria-label="Always allow calls like this"
-              onClick={() => setAlways(true)}
+              onClick={onAlways}
               disabledReason={isAdmin ? undefined : "Only administrators may change the definitions that require the approval"}
             >
               <InfinityIcon size={15} aria-hidden /> <span className="max-sm:hidden">Always…</span>
@@ -231,7 +256,6 @@ function DecisionBar({ approval, onDecided }: { approval: Approval; onDecided: (
           </Button>
         )}
       </div>
-      {always && <StandingRuleDialog approval={approval} onClose={() => setAlways(false)} onDecided={onDecided} />}
     </footer>
   );
 }

@@ -29,10 +29,18 @@ export function Arguments({ input, previous }: { input: Json; previous: Json | u
                 {field.path || "value"}
               </th>
               <td className="py-2 pr-3 [overflow-wrap:anywhere]">
-                {field.after !== undefined && <span className={cx("whitespace-pre-wrap", field.change !== "same" && previous !== undefined && "font-medium")}>{leafText(field.after)}</span>}
-                {(field.change === "changed" || field.change === "removed") && <span className="block text-xs text-faint line-through">{leafText(field.before)}</span>}
+                {field.after !== undefined && (
+                  <span className={cx("whitespace-pre-wrap", field.change !== "same" && previous !== undefined && "font-medium")}>
+                    {leafText(field.after)}
+                  </span>
+                )}
+                {(field.change === "changed" || field.change === "removed") && (
+                  <span className="block text-xs text-faint line-through">{leafText(field.before)}</span>
+                )}
               </td>
-              {previous !== undefined && <td className={cx("w-20 py-2 pr-3 text-right text-xs", MARKS[field.change].className)}>{MARKS[field.change].text}</td>}
+              {previous !== undefined && (
+                <td className={cx("w-20 py-2 pr-3 text-right text-xs", MARKS[field.change].className)}>{MARKS[field.change].text}</td>
+              )}
             </tr>
           ))}
         </tbody>

@@ -22,7 +22,9 @@ export function ClientActions({ selected, onSelect }: { selected: string | undef
   if (items.length === 0) {
     return (
       <Empty icon={MonitorSmartphone} title="No run waits for a client">
-        <p>A client tool is performed on the user's machine, for example in an editor. If its client does not answer, you can return the result here.</p>
+        <p>
+          A client tool is performed on the user's machine, for example in an editor. If its client does not answer, you can return the result here.
+        </p>
       </Empty>
     );
   }

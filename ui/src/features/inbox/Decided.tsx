@@ -99,7 +99,9 @@ function DecidedDetail({ approval }: { approval: Approval }) {
         ]}
       />
       <section>
-        <h3 className="mb-2 text-[13px] font-semibold">{edited === undefined ? "Arguments" : "Edited arguments, compared with the requested ones"}</h3>
+        <h3 className="mb-2 text-[13px] font-semibold">
+          {edited === undefined ? "Arguments" : "Edited arguments, compared with the requested ones"}
+        </h3>
         <Arguments input={edited ?? (approval.input as Json)} previous={edited === undefined ? undefined : (approval.input as Json)} />
       </section>
     </article>

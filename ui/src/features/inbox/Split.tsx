@@ -15,7 +15,9 @@ interface SplitProps {
 export function Split({ list, detail, showDetail, onBack }: SplitProps) {
   return (
     <div className="-mx-4 flex min-h-0 flex-1 border-t sm:-mx-7 lg:mx-0 lg:mb-6 lg:overflow-hidden lg:rounded-lg lg:border lg:bg-surface lg:shadow-card">
-      <div className={cx("w-full shrink-0 flex-col overflow-y-auto bg-surface lg:flex lg:w-[22rem] lg:border-r", showDetail ? "hidden" : "flex")}>{list}</div>
+      <div className={cx("w-full shrink-0 flex-col overflow-y-auto bg-surface lg:flex lg:w-[22rem] lg:border-r", showDetail ? "hidden" : "flex")}>
+        {list}
+      </div>
       <div className={cx("min-w-0 flex-1 flex-col overflow-y-auto bg-surface lg:flex", showDetail ? "flex" : "hidden")}>
         <div className="border-b px-2 py-1.5 lg:hidden">
           <Button variant="ghost" size="sm" onClick={onBack}>

@@ -8,7 +8,7 @@ import { useChangeTool } from "@/data/tools";
 import { standingRules } from "@/model/approval";
 
 /** Shows the exact change after which calls like this one need no approval, and makes it. */
-export function StandingRuleDialog({ approval, onClose, onDecided }: { approval: Approval; onClose: () => void; onDecided: () => void }) {
+export function StandingRuleDialog({ approval, onClose }: { approval: Approval; onClose: () => void }) {
   const { rules, impossible } = standingRules(approval.triggers, approval.toolRef, approval.agentRef);
   const approve = useApproveAndWait();
   const changeTool = useChangeTool(approval.toolRef);
@@ -21,7 +21,6 @@ export function StandingRuleDialog({ approval, onClose, onDecided }: { approval:
       await (rule.kind === "tool" ? changeTool.mutateAsync(rule.patch) : changeAgent.mutateAsync(rule.patch));
     }
     onClose();
-    onDecided();
   }
 
   return (
@@ -35,7 +34,12 @@ export function StandingRuleDialog({ approval, onClose, onDecided }: { approval:
           <Button variant="ghost" onClick={onClose}>
             Cancel
           </Button>
-          <Button variant="primary" disabledReason={impossible} busy={approve.isPending || changeTool.isPending || changeAgent.isPending} onClick={() => void apply().catch(() => undefined)}>
+          <Button
+            variant="primary"
+            disabledReason={impossible}
+            busy={approve.isPending || changeTool.isPending || changeAgent.isPending}
+            onClick={() => void apply().catch(() => undefined)}
+          >
             Approve and write the rule
           </Button>
         </>
@@ -49,7 +53,12 @@ export function StandingRuleDialog({ approval, onClose, onDecided }: { approval:
             <CodeBlock label="change" text={`PATCH /api/v1/ai/${rule.kind}s/${encodeURIComponent(rule.ref)}\n${JSON.stringify(rule.patch)}`} />
           </div>
         ))}
-        {!impossible && <p className="text-xs text-faint">This call is approved first. Then the change is written; other calls that wait now must be requested again. To turn the setting on again, edit the tool or agent.</p>}
+        {!impossible && (
+          <p className="text-xs text-faint">
+            This call is approved first. Then the change is written; other calls that wait now must be requested again. To turn the setting on again,
+            edit the tool or agent.
+          </p>
+        )}
         <ErrorNote error={approve.error ?? changeTool.error ?? changeAgent.error} />
       </div>
     </Dialog>

@@ -10,12 +10,15 @@ import { plural } from "@/model/format";
 import { isTyping } from "@/model/keyboard";
 import { ApprovalDetail } from "./ApprovalDetail";
 import { ListItem, Split } from "./Split";
+import { StandingRuleDialog } from "./StandingRuleDialog";
 
 const keyOf = (approval: Approval) => approval.callId;
 
 export function Waiting({ selected, onSelect }: { selected: string | undefined; onSelect: (call: string | undefined) => void }) {
   const query = useWaitingApprovals();
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
+  // The dialog stays open while its approval leaves the list.
+  const [rule, setRule] = useState<Approval>();
   const items = query.data?.items ?? [];
   const isWide = useIsWide();
   const current = items.find((item) => keyOf(item) === selected) ?? (isWide ? items[0] : undefined);
@@ -30,13 +33,20 @@ export function Waiting({ selected, onSelect }: { selected: string | undefined; 
     return () => window.removeEventListener("keydown", onKey);
   }, [items, current, onSelect]);
 
+  const dialog = rule && <StandingRuleDialog approval={rule} onClose={() => setRule(undefined)} />;
   if (query.isPending) return <Loading />;
   if (query.isError) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />;
   if (items.length === 0) {
     return (
-      <Empty icon={ShieldCheck} title="No call waits for an approval">
-        <p>An agent with “requires approval”, or a tool that requires a confirmation, stops before each write. The exact call then appears here, and the run continues after your decision.</p>
-      </Empty>
+      <>
+        {dialog}
+        <Empty icon={ShieldCheck} title="No call waits for an approval">
+          <p>
+            An agent with “requires approval”, or a tool that requires a confirmation, stops before each write. The exact call then appears here, and
+            the run continues after your decision.
+          </p>
+        </Empty>
+      </>
     );
   }
   const markedItems = items.filter((item) => marked.has(keyOf(item)));
@@ -46,44 +56,52 @@ export function Waiting({ selected, onSelect }: { selected: string | undefined; 
     setMarked(next);
   }
   return (
-    <Split
-      showDetail={selected !== undefined && current !== undefined}
-      onBack={() => onSelect(undefined)}
-      list={
-        <>
-          {markedItems.length > 0 && <BatchBar items={markedItems} onDone={() => setMarked(new Set())} />}
-          <ul aria-label="Calls that wait for an approval">
-            {items.map((item) => (
-              <ListItem
-                key={item.runId + item.callId}
-                selected={item === current}
-                onSelect={() => onSelect(keyOf(item))}
-                leading={
-                  <input
-                    type="checkbox"
-                    aria-label={`Select ${item.toolRef} of ${item.agentRef}`}
-                    checked={marked.has(keyOf(item))}
-                    onChange={() => toggle(keyOf(item))}
-                    className="size-4 accent-accent-line"
-                  />
-                }
-                title={item.toolRef}
-                aside={<Time at={item.requestedAt} />}
-                subtitle={`requested by ${item.agentRef}`}
-                note={preview(item.input)}
-              />
-            ))}
-          </ul>
-        </>
-      }
-      detail={
-        current ? (
-          <ApprovalDetail key={keyOf(current)} approval={current} onDecided={() => onSelect(isWide ? undefined : selected)} />
-        ) : (
-          <Empty icon={MousePointerClick} title="Select a call" />
-        )
-      }
-    />
+    <>
+      {dialog}
+      <Split
+        showDetail={selected !== undefined && current !== undefined}
+        onBack={() => onSelect(undefined)}
+        list={
+          <>
+            {markedItems.length > 0 && <BatchBar items={markedItems} onDone={() => setMarked(new Set())} />}
+            <ul aria-label="Calls that wait for an approval">
+              {items.map((item) => (
+                <ListItem
+                  key={item.runId + item.callId}
+                  selected={item === current}
+                  onSelect={() => onSelect(keyOf(item))}
+                  leading={
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${item.toolRef} of ${item.agentRef}`}
+                      checked={marked.has(keyOf(item))}
+                      onChange={() => toggle(keyOf(item))}
+                      className="size-4 accent-accent-line"
+                    />
+                  }
+                  title={item.toolRef}
+                  aside={<Time at={item.requestedAt} />}
+                  subtitle={`requested by ${item.agentRef}`}
+                  note={preview(item.input)}
+                />
+              ))}
+            </ul>
+          </>
+        }
+        detail={
+          current ? (
+            <ApprovalDetail
+              key={keyOf(current)}
+              approval={current}
+              onDecided={() => onSelect(isWide ? undefined : selected)}
+              onAlways={() => setRule(current)}
+            />
+          ) : (
+            <Empty icon={MousePointerClick} title="Select a call" />
+          )
+        }
+      />
+    </>
   );
 }
 
@@ -107,7 +125,7 @@ function BatchBar({ items, onDone }: { items: Approval[]; onDone: () => void }) 
       { onSuccess: onDone },
     );
   return (
-    <div className="sticky top-0 z-10 flex flex-col gap-2 border-b bg-surface px-4 py-2.5">
+    <div role="group" aria-label="Selected calls" className="sticky top-0 z-10 flex flex-col gap-2 border-b bg-surface px-4 py-2.5">
       <div className="flex items-center justify-between gap-2">
         <span className="text-[13px] font-medium">{plural(items.length, "call")} selected</span>
         <span className="flex gap-1.5">

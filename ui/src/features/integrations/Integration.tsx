@@ -97,7 +97,11 @@ function Uses({ provider }: { provider: Provider }) {
         {uses.tools.map((tool) => (
           <li key={tool.refName}>
             <Link to="/tools/$ref" params={{ ref: tool.refName }} className="flex items-center gap-2.5 px-4 py-2 -outline-offset-2 hover:bg-hover">
-              {tool.by.includes("allocation") ? <Bot size={15} aria-hidden className="text-faint" /> : <Wrench size={15} aria-hidden className="text-faint" />}
+              {tool.by.includes("allocation") ? (
+                <Bot size={15} aria-hidden className="text-faint" />
+              ) : (
+                <Wrench size={15} aria-hidden className="text-faint" />
+              )}
               <span className="min-w-0 flex-1 truncate font-medium">{tool.refName}</span>
               <span className="text-xs text-faint">by {tool.by.join(", ")}</span>
             </Link>
@@ -126,7 +130,9 @@ function ReferenceData({ provider }: { provider: Provider }) {
         }
       />
       <div className="flex flex-col gap-3 p-4">
-        {types.length > 1 && <Segments label="Data type" value={type ?? ""} onChange={setType} options={types.map((value) => ({ value, label: value }))} />}
+        {types.length > 1 && (
+          <Segments label="Data type" value={type ?? ""} onChange={setType} options={types.map((value) => ({ value, label: value }))} />
+        )}
         <ErrorNote error={sync.error ?? (state?.error ? new Error(state.error) : undefined)} />
         <p className="text-xs text-faint">
           {types.length === 1 && `${type}. `}

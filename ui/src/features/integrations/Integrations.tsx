@@ -11,7 +11,10 @@ export function Integrations() {
   const query = useProviders();
   const providers = query.data?.items ?? [];
   return (
-    <Page title="Integrations" description="The external systems that tools use: where they are, how the server logs in, and what they publish as reference data.">
+    <Page
+      title="Integrations"
+      description="The external systems that tools use: where they are, how the server logs in, and what they publish as reference data."
+    >
       {query.isPending && <Loading />}
       {query.isError && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
       {query.isSuccess && providers.length === 0 && (

@@ -58,7 +58,17 @@ export function Login() {
         <div className="flex flex-col gap-4">
           <Field label="API key" hint="The browser gets a session of seven days. The key itself is not stored in it.">
             {(id, note) => (
-              <Input id={id} aria-describedby={note} type="password" autoComplete="current-password" autoFocus required value={key} onChange={(event) => setKey(event.target.value)} className="h-9" />
+              <Input
+                id={id}
+                aria-describedby={note}
+                type="password"
+                autoComplete="current-password"
+                autoFocus
+                required
+                value={key}
+                onChange={(event) => setKey(event.target.value)}
+                className="h-9"
+              />
             )}
           </Field>
           {error !== undefined && <ErrorNote error={error} />}
@@ -67,7 +77,8 @@ export function Login() {
           </Button>
         </div>
         <p className="mt-5 border-t pt-4 text-xs text-muted">
-          On the machine of the server you need no key: open the link that <code className="font-mono">toolwright serve</code> prints when it starts. It works once, for 15 minutes.
+          On the machine of the server you need no key: open the link that <code className="font-mono">toolwright serve</code> prints when it starts.
+          It works once, for 15 minutes.
         </p>
       </form>
     </main>

@@ -23,7 +23,9 @@ export function CompareDialog({ run, onClose, onChoose }: { run: Run; onClose: (
         }}
       >
         <div className="flex-1">
-          <Field label="Id of a run">{(field) => <Input id={field} value={id} onChange={(event) => setId(event.target.value)} placeholder="run_…" className="font-mono" />}</Field>
+          <Field label="Id of a run">
+            {(field) => <Input id={field} value={id} onChange={(event) => setId(event.target.value)} placeholder="run_…" className="font-mono" />}
+          </Field>
         </div>
         <Button type="submit" disabled={!id.trim().startsWith("run_")}>
           Compare
@@ -34,7 +36,11 @@ export function CompareDialog({ run, onClose, onChoose }: { run: Run; onClose: (
       <ul className="-mx-2">
         {others.map((other) => (
           <li key={other.id}>
-            <button type="button" onClick={() => onChoose(other.id)} className="flex w-full items-center gap-3 rounded-md px-2 py-2 text-left hover:bg-hover">
+            <button
+              type="button"
+              onClick={() => onChoose(other.id)}
+              className="flex w-full items-center gap-3 rounded-md px-2 py-2 text-left hover:bg-hover"
+            >
               <span className="min-w-0 flex-1 truncate font-medium">{firstLine(other.userMessage ?? other.subject)}</span>
               <RunStatusBadge status={other.status} />
               <Time at={other.startedAt} className="w-20 shrink-0 text-right text-xs text-faint" />

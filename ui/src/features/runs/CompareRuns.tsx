@@ -49,7 +49,14 @@ export function CompareRuns() {
             </div>
             <ol>
               {rows.slice(0, shown).map((row) => (
-                <LaneRow key={row.n} row={row} a={id} b={other} first={row.n === divergence} fields={row.n === divergence ? comparison.data?.firstDivergence?.differences : undefined} />
+                <LaneRow
+                  key={row.n}
+                  row={row}
+                  a={id}
+                  b={other}
+                  first={row.n === divergence}
+                  fields={row.n === divergence ? comparison.data?.firstDivergence?.differences : undefined}
+                />
               ))}
             </ol>
             {rows.length > shown && (

@@ -53,19 +53,50 @@ export function ForkDialog({ run, entry, onClose }: { run: Run; entry: EntrySumm
     >
       <div className="flex flex-col gap-4">
         {endsCall && (
-          <Field label={`Another result of ${entry.toolRef}`} hint="JSON. The fork continues as if the call had returned this." error={isInvalid && !parsed.ok ? parsed.message : undefined}>
-            {(id, note) => <CodeInput id={id} aria-describedby={note} rows={4} value={result} onChange={(event) => setResult(event.target.value)} placeholder="as recorded" />}
+          <Field
+            label={`Another result of ${entry.toolRef}`}
+            hint="JSON. The fork continues as if the call had returned this."
+            error={isInvalid && !parsed.ok ? parsed.message : undefined}
+          >
+            {(id, note) => (
+              <CodeInput
+                id={id}
+                aria-describedby={note}
+                rows={4}
+                value={result}
+                onChange={(event) => setResult(event.target.value)}
+                placeholder="as recorded"
+              />
+            )}
           </Field>
         )}
-        <Field label="Another message of the user">{(id) => <TextArea id={id} rows={2} value={message} onChange={(event) => setMessage(event.target.value)} placeholder="as recorded" />}</Field>
-        <Field label="Other instructions" hint="Needs the permission to write the agent.">
-          {(id, note) => <TextArea id={id} aria-describedby={note} rows={3} value={prompt} onChange={(event) => setPrompt(event.target.value)} placeholder="as recorded" />}
+        <Field label="Another message of the user">
+          {(id) => <TextArea id={id} rows={2} value={message} onChange={(event) => setMessage(event.target.value)} placeholder="as recorded" />}
         </Field>
-        <Field label="Another model">{(id) => <Input id={id} value={model} onChange={(event) => setModel(event.target.value)} placeholder="as recorded, or provider/model" />}</Field>
+        <Field label="Other instructions" hint="Needs the permission to write the agent.">
+          {(id, note) => (
+            <TextArea
+              id={id}
+              aria-describedby={note}
+              rows={3}
+              value={prompt}
+              onChange={(event) => setPrompt(event.target.value)}
+              placeholder="as recorded"
+            />
+          )}
+        </Field>
+        <Field label="Another model">
+          {(id) => <Input id={id} value={model} onChange={(event) => setModel(event.target.value)} placeholder="as recorded, or provider/model" />}
+        </Field>
         <ErrorNote error={fork.error} />
         {(wouldWrite || sendWrites) && (
           <label className="flex items-start gap-2">
-            <input type="checkbox" checked={sendWrites} onChange={(event) => setSendWrites(event.target.checked)} className="mt-0.5 size-4 accent-accent-line" />
+            <input
+              type="checkbox"
+              checked={sendWrites}
+              onChange={(event) => setSendWrites(event.target.checked)}
+              className="mt-0.5 size-4 accent-accent-line"
+            />
             <span>Send writes again that the original run made after this entry</span>
           </label>
         )}

@@ -21,7 +21,11 @@ export function ReplayDialog({ run, onClose }: { run: Run; onClose: () => void }
   const result = replay.data;
 
   function submit() {
-    const changes = { ...(versions.ok && Object.keys(versions.tools).length > 0 && { tools: versions.tools }), ...(model && { model }), ...(prompt && { prompt }) };
+    const changes = {
+      ...(versions.ok && Object.keys(versions.tools).length > 0 && { tools: versions.tools }),
+      ...(model && { model }),
+      ...(prompt && { prompt }),
+    };
     replay.mutate({ runId: run.id, with: changes });
   }
 
@@ -36,18 +40,32 @@ export function ReplayDialog({ run, onClose }: { run: Run; onClose: () => void }
           <Button variant="ghost" onClick={onClose}>
             Close
           </Button>
-          <Button variant="primary" busy={replay.isPending} disabledReason={isUnchanged ? "Change at least one thing" : undefined} disabled={!versions.ok} onClick={submit}>
+          <Button
+            variant="primary"
+            busy={replay.isPending}
+            disabledReason={isUnchanged ? "Change at least one thing" : undefined}
+            disabled={!versions.ok}
+            onClick={submit}
+          >
             Replay
           </Button>
         </>
       }
     >
       <div className="flex flex-col gap-4">
-        <Field label="Tool versions" hint="One per line: crm/search@2.0.0, or crm/search=crm/search-v2@1.0.0" error={versions.ok ? undefined : versions.message}>
+        <Field
+          label="Tool versions"
+          hint="One per line: crm/search@2.0.0, or crm/search=crm/search-v2@1.0.0"
+          error={versions.ok ? undefined : versions.message}
+        >
           {(id, note) => <TextArea id={id} aria-describedby={note} rows={2} value={tools} onChange={(event) => setTools(event.target.value)} />}
         </Field>
-        <Field label="Model">{(id) => <Input id={id} value={model} onChange={(event) => setModel(event.target.value)} placeholder="as recorded, or provider/model" />}</Field>
-        <Field label="Instructions">{(id) => <TextArea id={id} rows={3} value={prompt} onChange={(event) => setPrompt(event.target.value)} placeholder="as recorded" />}</Field>
+        <Field label="Model">
+          {(id) => <Input id={id} value={model} onChange={(event) => setModel(event.target.value)} placeholder="as recorded, or provider/model" />}
+        </Field>
+        <Field label="Instructions">
+          {(id) => <TextArea id={id} rows={3} value={prompt} onChange={(event) => setPrompt(event.target.value)} placeholder="as recorded" />}
+        </Field>
         <ErrorNote error={replay.error} />
         {result && "replayOf" in result && (
           <section aria-live="polite" className="rounded-md border p-3">

@@ -56,7 +56,11 @@ export function ResultInspector({ run }: { run: Run }) {
                   </summary>
                   <div className="flex flex-col gap-2 px-3 pb-3">
                     <JsonView value={call.input} label="input" />
-                    {call.errorMessage ? <p className="text-bad">{call.errorMessage}</p> : <JsonView value={call.output ?? null} label="output" className="max-h-80" />}
+                    {call.errorMessage ? (
+                      <p className="text-bad">{call.errorMessage}</p>
+                    ) : (
+                      <JsonView value={call.output ?? null} label="output" className="max-h-80" />
+                    )}
                   </div>
                 </details>
               </li>

@@ -78,7 +78,11 @@ export function RunActions({ run, entries, entry }: Props) {
       {open === "fork" && entry && <ForkDialog run={run} entry={entry} onClose={close} />}
       {open === "replay" && <ReplayDialog run={run} onClose={close} />}
       {open === "compare" && (
-        <CompareDialog run={run} onClose={close} onChoose={(other) => void navigate({ to: "/runs/$id/compare/$other", params: { id: run.id, other } })} />
+        <CompareDialog
+          run={run}
+          onClose={close}
+          onChoose={(other) => void navigate({ to: "/runs/$id/compare/$other", params: { id: run.id, other } })}
+        />
       )}
       {open === "undo" && <UndoDialog run={run} onClose={close} />}
     </>

@@ -21,7 +21,9 @@ export function RunFacts({ run }: { run: Run }) {
         <Fact label="Started">
           <Time at={run.startedAt} />
         </Fact>
-        <Fact label="Duration">{run.endedAt ? duration(Date.parse(run.endedAt) - Date.parse(run.startedAt)) : <Elapsed since={run.startedAt} />}</Fact>
+        <Fact label="Duration">
+          {run.endedAt ? duration(Date.parse(run.endedAt) - Date.parse(run.startedAt)) : <Elapsed since={run.startedAt} />}
+        </Fact>
         <Fact label="Model calls">{count(run.iterationsUsed)}</Fact>
         <Fact label="Tokens">{count(total?.totalTokens ?? run.tokensUsed)}</Fact>
         <Fact label="Cost">{cost(total?.totalCostUsd ?? run.costUsd)}</Fact>
@@ -83,11 +85,14 @@ function Relations({ run, root }: { run: Run; root: RunNode | undefined }) {
   if (!run.parentRunId && !run.forkedFrom && children.length === 0) return null;
   return (
     <div className="mt-2 flex flex-wrap items-center gap-2 text-[13px]">
-      {run.parentRunId && (
-        <RunChip id={run.parentRunId} text="Parent run" />
-      )}
+      {run.parentRunId && <RunChip id={run.parentRunId} text="Parent run" />}
       {run.forkedFrom && (
-        <Link to="/runs/$id" params={{ id: run.forkedFrom.runId }} search={{ at: run.forkedFrom.at }} className="flex h-7 items-center gap-1.5 rounded-md border bg-surface px-2 hover:bg-hover">
+        <Link
+          to="/runs/$id"
+          params={{ id: run.forkedFrom.runId }}
+          search={{ at: run.forkedFrom.at }}
+          className="flex h-7 items-center gap-1.5 rounded-md border bg-surface px-2 hover:bg-hover"
+        >
           <GitFork size={13} aria-hidden className="text-faint" /> Fork of {shortId(run.forkedFrom.runId)} at entry {run.forkedFrom.at}
         </Link>
       )}

@@ -21,7 +21,8 @@ export function RunFilterBar({ search, onChange }: { search: RunSearch; onChange
   const agents = useAgents().data?.items ?? [];
   const set = (change: Record<string, string | undefined>) => onChange(parseRunSearch({ ...search, ...change }));
   const known = agents.some((agent) => agent.refName === search.agentRef);
-  const isKnownStatus = !search.status || GROUPS.some((group) => group.value === search.status) || (RUN_STATUSES as readonly string[]).includes(search.status);
+  const isKnownStatus =
+    !search.status || GROUPS.some((group) => group.value === search.status) || (RUN_STATUSES as readonly string[]).includes(search.status);
   return (
     <div className="flex flex-wrap items-center gap-2 pb-3">
       <SearchInput label="Search names and messages" value={search.text ?? ""} onChange={(text) => set({ text })} className="w-full sm:w-64" />
@@ -77,7 +78,17 @@ export function RunFilterBar({ search, onChange }: { search: RunSearch; onChange
   );
 }
 
-function Filter({ label, value, onChange, children }: { label: string; value: string | undefined; onChange: (value: string) => void; children: React.ReactNode }) {
+function Filter({
+  label,
+  value,
+  onChange,
+  children,
+}: {
+  label: string;
+  value: string | undefined;
+  onChange: (value: string) => void;
+  children: React.ReactNode;
+}) {
   return (
     <Select aria-label={label} value={value ?? ""} onChange={(event) => onChange(event.target.value)} className="max-w-44 !w-auto">
       {children}
@@ -89,7 +100,12 @@ function Chip({ text, onRemove }: { text: string; onRemove: () => void }) {
   return (
     <span className="inline-flex h-8 items-center gap-1 rounded-md border bg-sunken pr-1 pl-2.5 text-[13px]">
       {text}
-      <button type="button" aria-label={`Remove the filter ${text}`} onClick={onRemove} className="grid size-6 place-items-center rounded hover:bg-hover">
+      <button
+        type="button"
+        aria-label={`Remove the filter ${text}`}
+        onClick={onRemove}
+        className="grid size-6 place-items-center rounded hover:bg-hover"
+      >
         <X size={13} aria-hidden />
       </button>
     </span>

@@ -69,41 +69,37 @@ function Row({ run, style }: { run: RunSummary; style: CSSProperties }) {
   return (
     <li className="absolute inset-x-0 border-b hover:bg-hover" style={style}>
       <Link to="/runs/$id" params={{ id: run.id }} className={`${COLUMNS} h-full -outline-offset-2`}>
-      <span className="order-2 md:order-none">
-        <RunStatusBadge status={run.status} />
-      </span>
-      <span className="min-w-0">
-        <span className="block truncate font-medium">{run.userMessage ? firstLine(run.userMessage) : run.subject}</span>
-        <span className="block truncate text-xs text-faint">
-          {isCall ? "direct call" : run.subject}
-          {run.forkedFrom && " · fork"}
-          {run.parentRunId && " · child run"}
-          {run.trial && ` · ${run.trial.kind}`}
-          <span className="md:hidden">
-            {" · "}
-            <Time at={run.startedAt} />
+        <span className="order-2 md:order-none">
+          <RunStatusBadge status={run.status} />
+        </span>
+        <span className="min-w-0">
+          <span className="block truncate font-medium">{run.userMessage ? firstLine(run.userMessage) : run.subject}</span>
+          <span className="block truncate text-xs text-faint">
+            {isCall ? "direct call" : run.subject}
+            {run.forkedFrom && " · fork"}
+            {run.parentRunId && " · child run"}
+            {run.trial && ` · ${run.trial.kind}`}
+            <span className="md:hidden">
+              {" · "}
+              <Time at={run.startedAt} />
+            </span>
           </span>
         </span>
-      </span>
-      <Cell>{run.costUsd > 0 ? cost(run.costUsd) : "–"}</Cell>
-      <Cell>{run.tokensUsed > 0 ? shortCount(run.tokensUsed) : "–"}</Cell>
-      <Cell>
-        <RunDuration run={run} />
-      </Cell>
-      <Cell>
-        <Time at={run.startedAt} />
-      </Cell>
+        <Cell>{run.costUsd > 0 ? cost(run.costUsd) : "–"}</Cell>
+        <Cell>{run.tokensUsed > 0 ? shortCount(run.tokensUsed) : "–"}</Cell>
+        <Cell>
+          <RunDuration run={run} />
+        </Cell>
+        <Cell>
+          <Time at={run.startedAt} />
+        </Cell>
       </Link>
     </li>
   );
 }
 
 function Cell({ children }: { children: React.ReactNode }) {
-  return (
-    <span className="hidden text-right text-muted tabular md:block">
-      {children}
-    </span>
-  );
+  return <span className="hidden text-right text-muted tabular md:block">{children}</span>;
 }
 
 function RunDuration({ run }: { run: RunSummary }) {

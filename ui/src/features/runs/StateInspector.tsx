@@ -86,17 +86,15 @@ function Meter({ label, amount, format }: { label: string; amount: Amount; forma
   const limit = amount.limit ?? undefined;
   const share = limit ? Math.min(1, amount.used / limit) : 0;
   return (
-    <div>
-      <div className="flex justify-between gap-2 text-xs">
-        <dt className="text-muted">{label}</dt>
-        <dd className="tabular">
-          {format(amount.used)}
-          <span className="text-faint">{limit === undefined ? " · no limit" : ` of ${format(limit)}`}</span>
-        </dd>
-      </div>
-      <div aria-hidden className="mt-1 h-1 overflow-hidden rounded-full bg-neutral-soft">
+    <div className="grid grid-cols-[1fr_auto] gap-x-2 gap-y-1 text-xs">
+      <dt className="text-muted">{label}</dt>
+      <dd className="tabular">
+        {format(amount.used)}
+        <span className="text-faint">{limit === undefined ? " · no limit" : ` of ${format(limit)}`}</span>
+      </dd>
+      <dd aria-hidden className="col-span-2 h-1 overflow-hidden rounded-full bg-neutral-soft">
         <div className={cx("h-full rounded-full", share > 0.9 ? "bg-span-bad" : "bg-accent-line")} style={{ width: `${share * 100}%` }} />
-      </div>
+      </dd>
     </div>
   );
 }
@@ -110,7 +108,11 @@ function Message({ message }: { message: RunState["messages"][number] }) {
         {ROLES[message.role] ?? message.role}
         {message.toolRef && ` ${message.toolRef}`}
       </p>
-      {message.content && <p className="max-h-60 overflow-y-auto text-[13px] whitespace-pre-wrap [overflow-wrap:anywhere]">{message.content}</p>}
+      {message.content && (
+        <p tabIndex={0} className="max-h-60 overflow-y-auto text-[13px] whitespace-pre-wrap [overflow-wrap:anywhere]">
+          {message.content}
+        </p>
+      )}
       {message.toolCalls?.map((call) => (
         <p key={call.id} className="mt-1 font-mono text-xs text-muted [overflow-wrap:anywhere]">
           → {call.name} {JSON.stringify(call.input)}

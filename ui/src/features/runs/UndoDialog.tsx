@@ -18,10 +18,7 @@ export function UndoDialog({ run, onClose }: { run: Run; onClose: () => void }) 
   const steps = plan.data && "steps" in plan.data ? plan.data.steps : [];
   const kept = plan.data && "kept" in plan.data ? plan.data.kept : [];
   const submit = () =>
-    undo.mutate(
-      { partial },
-      { onSuccess: (started) => "runId" in started && void navigate({ to: "/runs/$id", params: { id: started.runId } }) },
-    );
+    undo.mutate({ partial }, { onSuccess: (started) => "runId" in started && void navigate({ to: "/runs/$id", params: { id: started.runId } }) });
   return (
     <Dialog
       open
@@ -36,7 +33,9 @@ export function UndoDialog({ run, onClose }: { run: Run; onClose: () => void }) 
           <Button
             variant="primary"
             busy={undo.isPending}
-            disabledReason={steps.length === 0 ? "No write of this run can be undone" : kept.length > 0 && !partial ? "Confirm that some writes stay" : undefined}
+            disabledReason={
+              steps.length === 0 ? "No write of this run can be undone" : kept.length > 0 && !partial ? "Confirm that some writes stay" : undefined
+            }
             onClick={submit}
           >
             Undo {plural(steps.length, "write")}

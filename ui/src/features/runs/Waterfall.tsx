@@ -36,7 +36,14 @@ export function Waterfall({ entries, end, selected, onSelect, runningSince }: Wa
   }, [index, virtual]);
 
   function onKey(event: React.KeyboardEvent) {
-    const steps: Record<string, number> = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: entries.length - 1, PageDown: index + 15, PageUp: index - 15 };
+    const steps: Record<string, number> = {
+      ArrowDown: index + 1,
+      ArrowUp: index - 1,
+      Home: 0,
+      End: entries.length - 1,
+      PageDown: index + 15,
+      PageUp: index - 15,
+    };
     const target = steps[event.key];
     if (target === undefined) return;
     event.preventDefault();
@@ -60,7 +67,19 @@ export function Waterfall({ entries, end, selected, onSelect, runningSince }: Wa
         <div className="relative" style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map((item) => {
             const entry = entries[item.index];
-            return entry && <Row key={entry.n} entry={entry} top={item.start} scale={scale} selected={entry.n === selected} past={item.index <= index} onSelect={onSelect} />;
+            return (
+              entry && (
+                <Row
+                  key={entry.n}
+                  entry={entry}
+                  top={item.start}
+                  scale={scale}
+                  selected={entry.n === selected}
+                  past={item.index <= index}
+                  onSelect={onSelect}
+                />
+              )
+            );
           })}
         </div>
       </div>
@@ -135,7 +154,10 @@ function Row({ entry, top, scale, selected, past, onSelect }: RowProps) {
       role="option"
       aria-selected={selected}
       onClick={() => onSelect(entry.n)}
-      className={cx("absolute inset-x-0 flex cursor-pointer items-center border-b border-line/60", selected ? "bg-selected shadow-[inset_2px_0_0_var(--color-accent-line)]" : "hover:bg-hover")}
+      className={cx(
+        "absolute inset-x-0 flex cursor-pointer items-center border-b border-line/60",
+        selected ? "bg-selected shadow-[inset_2px_0_0_var(--color-accent-line)]" : "hover:bg-hover",
+      )}
       style={{ height: ROW, transform: `translateY(${top}px)` }}
     >
       <div className={cx(LABEL_WIDTH, "flex shrink-0 items-center gap-2 px-3 text-[12.5px]")}>
@@ -145,14 +167,26 @@ function Row({ entry, top, scale, selected, past, onSelect }: RowProps) {
       </div>
       <div className="relative mr-3 h-full min-w-0 flex-1">
         {scale.folds.map((fold) => (
-          <div key={fold.start} aria-hidden className="absolute inset-y-0 bg-wait-soft/50" style={{ left: `${fold.left * 100}%`, width: `${(fold.right - fold.left) * 100}%` }} />
+          <div
+            key={fold.start}
+            aria-hidden
+            className="absolute inset-y-0 bg-wait-soft/50"
+            style={{ left: `${fold.left * 100}%`, width: `${(fold.right - fold.left) * 100}%` }}
+          />
         ))}
         <div
-          className={cx("absolute top-1/2 h-3 min-w-[3px] -translate-y-1/2 rounded-[3px]", entry.failed ? "bg-span-bad" : BARS[entry.lane], !past && "opacity-45")}
+          className={cx(
+            "absolute top-1/2 h-3 min-w-[3px] -translate-y-1/2 rounded-[3px]",
+            entry.failed ? "bg-span-bad" : BARS[entry.lane],
+            !past && "opacity-45",
+          )}
           style={{ left: `min(${left}%, calc(100% - 3px))`, width: `${Math.max(0, right - left)}%` }}
         />
         {took >= 1 && (
-          <span className={cx("absolute top-1/2 -translate-y-1/2 px-1.5 text-[11px] whitespace-nowrap tabular", TEXTS[text])} style={textPosition(text, left, right)}>
+          <span
+            className={cx("absolute top-1/2 -translate-y-1/2 px-1.5 text-[11px] whitespace-nowrap tabular", TEXTS[text])}
+            style={textPosition(text, left, right)}
+          >
             {duration(took)}
           </span>
         )}

@@ -12,7 +12,8 @@ import { shortId } from "@/model/format";
 import { NAVIGATION } from "./navigation";
 
 const ITEM = "flex h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5 text-[13px] data-[selected=true]:bg-hover";
-const GROUP = "px-1.5 pb-1.5 [&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:py-1.5 [&_[cmdk-group-heading]]:text-[11px] [&_[cmdk-group-heading]]:font-medium [&_[cmdk-group-heading]]:text-faint";
+const GROUP =
+  "px-1.5 pb-1.5 [&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:py-1.5 [&_[cmdk-group-heading]]:text-[11px] [&_[cmdk-group-heading]]:font-medium [&_[cmdk-group-heading]]:text-faint";
 const RUN_ID = /^run_[0-9A-Z]{26}$/i;
 
 function useFound(text: string) {
@@ -67,7 +68,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
       <Dialog.Portal>
         <Dialog.Overlay className="fixed inset-0 z-50 bg-black/40" />
-        <Dialog.Content aria-describedby="" className="fixed top-[14vh] left-1/2 z-50 w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-xl bg-surface shadow-pop">
+        <Dialog.Content
+          aria-describedby=""
+          className="fixed top-[14vh] left-1/2 z-50 w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-xl bg-surface shadow-pop"
+        >
           <Dialog.Title className="sr-only">Search and commands</Dialog.Title>
           <Command shouldFilter={false} label="Search and commands" loop>
             <div className="flex items-center gap-2.5 border-b px-4">
@@ -83,31 +87,65 @@ export function Palette({ onClose }: { onClose: () => void }) {
               <Command.Empty className="px-4 py-8 text-center text-muted">Nothing found. Try another word, or paste the id of a run.</Command.Empty>
               {RUN_ID.test(text.trim()) && (
                 <Command.Group heading="Run" className={GROUP}>
-                  {item("run-id", <Waypoints size={15} aria-hidden />, `Open ${shortId(text.trim())}`, () => void navigate({ to: "/runs/$id", params: { id: text.trim() } }))}
+                  {item(
+                    "run-id",
+                    <Waypoints size={15} aria-hidden />,
+                    `Open ${shortId(text.trim())}`,
+                    () => void navigate({ to: "/runs/$id", params: { id: text.trim() } }),
+                  )}
                 </Command.Group>
               )}
               {pages.length > 0 && (
                 <Command.Group heading="Go to" className={GROUP}>
-                  {pages.map((page) => item(`page-${page.to}`, <page.icon size={15} aria-hidden />, page.label, () => void navigate({ to: page.to }), `g ${page.key}`))}
+                  {pages.map((page) =>
+                    item(`page-${page.to}`, <page.icon size={15} aria-hidden />, page.label, () => void navigate({ to: page.to }), `g ${page.key}`),
+                  )}
                 </Command.Group>
               )}
               {found.length > 0 && (
                 <Command.Group heading="Agents" className={GROUP}>
                   {found.flatMap((agent) => [
-                    item(`agent-${agent.refName}`, <Bot size={15} aria-hidden />, agent.displayName ?? agent.refName, () => void navigate({ to: "/agents/$ref", params: { ref: agent.refName } }), agent.refName),
+                    item(
+                      `agent-${agent.refName}`,
+                      <Bot size={15} aria-hidden />,
+                      agent.displayName ?? agent.refName,
+                      () => void navigate({ to: "/agents/$ref", params: { ref: agent.refName } }),
+                      agent.refName,
+                    ),
                     needle !== "" &&
-                      item(`chat-${agent.refName}`, <MessageSquare size={15} aria-hidden />, `Chat with ${agent.displayName ?? agent.refName}`, () => void navigate({ to: "/agents/$ref/playground", params: { ref: agent.refName } })),
+                      item(
+                        `chat-${agent.refName}`,
+                        <MessageSquare size={15} aria-hidden />,
+                        `Chat with ${agent.displayName ?? agent.refName}`,
+                        () => void navigate({ to: "/agents/$ref/playground", params: { ref: agent.refName } }),
+                      ),
                   ])}
                 </Command.Group>
               )}
               {tools.length > 0 && (
                 <Command.Group heading="Tools" className={GROUP}>
-                  {tools.map((tool) => item(`tool-${tool.slug}`, <Wrench size={15} aria-hidden />, tool.slug, () => void navigate({ to: "/tools/$ref", params: { ref: tool.slug } }), tool.description))}
+                  {tools.map((tool) =>
+                    item(
+                      `tool-${tool.slug}`,
+                      <Wrench size={15} aria-hidden />,
+                      tool.slug,
+                      () => void navigate({ to: "/tools/$ref", params: { ref: tool.slug } }),
+                      tool.description,
+                    ),
+                  )}
                 </Command.Group>
               )}
               {runs.length > 0 && (
                 <Command.Group heading="Runs" className={GROUP}>
-                  {runs.map((run) => item(`run-${run.id}`, <RunStatusIcon status={run.status} />, run.userMessage ?? run.subject, () => void navigate({ to: "/runs/$id", params: { id: run.id } }), run.subject))}
+                  {runs.map((run) =>
+                    item(
+                      `run-${run.id}`,
+                      <RunStatusIcon status={run.status} />,
+                      run.userMessage ?? run.subject,
+                      () => void navigate({ to: "/runs/$id", params: { id: run.id } }),
+                      run.subject,
+                    ),
+                  )}
                 </Command.Group>
               )}
               {commands.length > 0 && (

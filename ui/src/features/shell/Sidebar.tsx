@@ -16,7 +16,11 @@ export function Sidebar({ onSearch }: { onSearch: () => void }) {
   return (
     <div className="flex h-full flex-col gap-4 p-3">
       <RealmMenu />
-      <button type="button" onClick={onSearch} className="flex h-8 items-center gap-2 rounded-md border bg-surface px-2 text-[13px] text-faint shadow-card hover:border-line-strong">
+      <button
+        type="button"
+        onClick={onSearch}
+        className="flex h-8 items-center gap-2 rounded-md border bg-surface px-2 text-[13px] text-faint shadow-card hover:border-line-strong"
+      >
         <Search size={14} aria-hidden />
         Search
         <kbd className="ml-auto rounded border bg-sunken px-1 font-sans text-[11px]">Ctrl K</kbd>

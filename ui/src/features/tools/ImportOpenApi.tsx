@@ -30,7 +30,11 @@ export function ImportOpenApi() {
     const include = excluded.size === 0 ? {} : { include: { operationIds: operationPatterns(chosen) } };
     const planned = await run.mutateAsync({ ...source, ...include, dryRun: true });
     const names = planned.imported.map((tool) => tool.refName);
-    setMismatch(sameNames(names, chosen) ? undefined : new Error(`This selection would import ${names.join(", ")}. Change the selection, or import all operations.`));
+    setMismatch(
+      sameNames(names, chosen)
+        ? undefined
+        : new Error(`This selection would import ${names.join(", ")}. Change the selection, or import all operations.`),
+    );
     if (!sameNames(names, chosen)) return;
     await run.mutateAsync({ ...source, ...include });
     await navigate({ to: "/tools", search: { text: found.provider.refName ?? undefined } });
@@ -48,16 +52,40 @@ export function ImportOpenApi() {
             preview.mutate({ ...source, dryRun: true });
           }}
         >
-          <Field label="URL of the OpenAPI document">{(id) => <Input id={id} type="url" value={url} onChange={(event) => setUrl(event.target.value)} placeholder="https://api.example.com/openapi.json" />}</Field>
+          <Field label="URL of the OpenAPI document">
+            {(id) => (
+              <Input
+                id={id}
+                type="url"
+                value={url}
+                onChange={(event) => setUrl(event.target.value)}
+                placeholder="https://api.example.com/openapi.json"
+              />
+            )}
+          </Field>
           <Field label="Or the document itself" hint="JSON or YAML">
-            {(id, note) => <CodeInput id={id} aria-describedby={note} rows={10} value={document} onChange={(event) => setDocument(event.target.value)} disabled={url.trim() !== ""} />}
+            {(id, note) => (
+              <CodeInput
+                id={id}
+                aria-describedby={note}
+                rows={10}
+                value={document}
+                onChange={(event) => setDocument(event.target.value)}
+                disabled={url.trim() !== ""}
+              />
+            )}
           </Field>
           <Field label="Prefix of the tools" hint="Without a prefix, the name of the API is used.">
             {(id, note) => <Input id={id} aria-describedby={note} value={prefix} onChange={(event) => setPrefix(event.target.value)} />}
           </Field>
           <ErrorNote error={preview.error} />
           <div>
-            <Button type="submit" variant={preview.data ? "secondary" : "primary"} busy={preview.isPending} disabledReason={isEmpty ? "Enter a URL or a document" : undefined}>
+            <Button
+              type="submit"
+              variant={preview.data ? "secondary" : "primary"}
+              busy={preview.isPending}
+              disabledReason={isEmpty ? "Enter a URL or a document" : undefined}
+            >
               Preview
             </Button>
           </div>
@@ -77,7 +105,12 @@ export function ImportOpenApi() {
             footer={
               <>
                 <ErrorNote error={mismatch ?? run.error} />
-                <Button variant="primary" busy={run.isPending} disabledReason={preview.data.imported.length === excluded.size ? "Select at least one operation" : undefined} onClick={() => preview.data && void submit(preview.data).catch(() => undefined)}>
+                <Button
+                  variant="primary"
+                  busy={run.isPending}
+                  disabledReason={preview.data.imported.length === excluded.size ? "Select at least one operation" : undefined}
+                  onClick={() => preview.data && void submit(preview.data).catch(() => undefined)}
+                >
                   Import {plural(preview.data.imported.length - excluded.size, "tool")}
                 </Button>
               </>
@@ -110,7 +143,12 @@ function PreviewList({ preview, excluded, onToggle, footer }: PreviewListProps) 
         {preview.imported.map((tool) => (
           <li key={tool.refName}>
             <label className="flex items-center gap-3 px-3 py-2 hover:bg-hover">
-              <input type="checkbox" checked={!excluded.has(tool.refName)} onChange={() => onToggle(tool.refName)} className="size-4 accent-accent-line" />
+              <input
+                type="checkbox"
+                checked={!excluded.has(tool.refName)}
+                onChange={() => onToggle(tool.refName)}
+                className="size-4 accent-accent-line"
+              />
               <span className="min-w-0 truncate font-medium">{tool.refName}</span>
             </label>
           </li>

@@ -40,7 +40,9 @@ function Definition({ template }: { template: Template }) {
   const parsed = parseJson(text);
   function submit() {
     if (!parsed.ok) return;
-    create.mutate(parsed.value as Schemas["ToolDefinition"], { onSuccess: (tool) => void navigate({ to: "/tools/$ref", params: { ref: tool.refName }, search: { tab: "try" } }) });
+    create.mutate(parsed.value as Schemas["ToolDefinition"], {
+      onSuccess: (tool) => void navigate({ to: "/tools/$ref", params: { ref: tool.refName }, search: { tab: "try" } }),
+    });
   }
   return (
     <div className="flex flex-col gap-3">

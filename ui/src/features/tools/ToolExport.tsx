@@ -8,7 +8,14 @@ import { type Tool, useToolExport } from "@/data/tools";
 const FORMATS = ["universal", "openai", "anthropic", "gemini", "langchain", "mcp"] as const;
 type Format = (typeof FORMATS)[number];
 
-const NAMES: Record<Format, string> = { universal: "Universal", openai: "OpenAI", anthropic: "Anthropic", gemini: "Gemini", langchain: "LangChain", mcp: "MCP" };
+const NAMES: Record<Format, string> = {
+  universal: "Universal",
+  openai: "OpenAI",
+  anthropic: "Anthropic",
+  gemini: "Gemini",
+  langchain: "LangChain",
+  mcp: "MCP",
+};
 
 export function ToolExport({ tool }: { tool: Tool }) {
   const [format, setFormat] = useState<Format>("openai");

@@ -47,7 +47,12 @@ export function ToolList() {
             <option key={kind}>{kind}</option>
           ))}
         </Select>
-        <Select aria-label="Category" value={search.category ?? ""} onChange={(event) => set({ category: event.target.value })} className="max-w-48 !w-auto">
+        <Select
+          aria-label="Category"
+          value={search.category ?? ""}
+          onChange={(event) => set({ category: event.target.value })}
+          className="max-w-48 !w-auto"
+        >
           <option value="">Any category</option>
           {search.category && !categories.includes(search.category) && <option>{search.category}</option>}
           {categories.map((category) => (

@@ -41,7 +41,10 @@ function behaviour(tool: Tool): [string, React.ReactNode][] {
   const invocation = tool.invocation;
   return [
     ["Provider", tool.providerRef && <ProviderLink name={tool.providerRef} />],
-    ["Request", invocation?.path && <code className="font-mono text-xs">{`${invocation.method ? `${invocation.method} ` : ""}${invocation.path}`}</code>],
+    [
+      "Request",
+      invocation?.path && <code className="font-mono text-xs">{`${invocation.method ? `${invocation.method} ` : ""}${invocation.path}`}</code>,
+    ],
     ["Category", tool.category],
     ["Tags", tool.tags?.join(", ")],
     ["Approval", tool.requiresConfirmation ? "A person confirms each call" : "Not required by the tool"],

@@ -16,12 +16,20 @@ export function ToolSource({ tool }: { tool: Tool }) {
   const changed = text !== original;
   return (
     <div className="flex flex-col gap-3">
-      <p className="text-muted">Change the version to add a version; calls of the old one still work. Without a new version, the change is a new revision of this version.</p>
+      <p className="text-muted">
+        Change the version to add a version; calls of the old one still work. Without a new version, the change is a new revision of this version.
+      </p>
       <CodeInput aria-label="Definition as JSON" rows={26} value={text} onChange={(event) => setText(event.target.value)} />
       {!parsed.ok && <p className="text-xs text-bad">{parsed.message}</p>}
       <ErrorNote error={save.error} />
       <div className="flex gap-2">
-        <Button variant="primary" busy={save.isPending} disabled={!parsed.ok} disabledReason={changed ? undefined : "Nothing was changed"} onClick={() => parsed.ok && save.mutate(parsed.value as Schemas["ToolDefinition"])}>
+        <Button
+          variant="primary"
+          busy={save.isPending}
+          disabled={!parsed.ok}
+          disabledReason={changed ? undefined : "Nothing was changed"}
+          onClick={() => parsed.ok && save.mutate(parsed.value as Schemas["ToolDefinition"])}
+        >
           Save
         </Button>
         {changed && (

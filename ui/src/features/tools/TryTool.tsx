@@ -72,12 +72,23 @@ export function TryTool({ tool }: { tool: Tool }) {
           )}
           {writes && (
             <label className="flex items-start gap-2 rounded-md bg-warn-soft px-3 py-2 text-warn">
-              <input type="checkbox" checked={confirmed} onChange={(event) => setConfirmed(event.target.checked)} className="mt-0.5 size-4 accent-accent-line" />
+              <input
+                type="checkbox"
+                checked={confirmed}
+                onChange={(event) => setConfirmed(event.target.checked)}
+                className="mt-0.5 size-4 accent-accent-line"
+              />
               <span>This call really changes {tool.providerRef ?? "the external system"}.</span>
             </label>
           )}
           <div className="flex flex-wrap items-center gap-2">
-            <Button type="submit" variant="primary" busy={execute.isPending} disabledReason={writes && !confirmed ? "Confirm that the call may change something" : undefined} disabled={view === "json" && !parsed.ok}>
+            <Button
+              type="submit"
+              variant="primary"
+              busy={execute.isPending}
+              disabledReason={writes && !confirmed ? "Confirm that the call may change something" : undefined}
+              disabled={view === "json" && !parsed.ok}
+            >
               <Play size={14} aria-hidden /> {execute.isPending ? "Calling…" : "Call"}
             </Button>
             <CopyTextButton text={toolRunCurl(tool.refName, value)}>curl</CopyTextButton>
@@ -134,7 +145,12 @@ function EnvelopeView({ envelope }: { envelope: Envelope }) {
           ["HTTP status", metadata?.http_status],
           ["Cost", metadata?.cost_usd ? cost(metadata.cost_usd) : undefined],
           ["Attempts", metadata?.attempt && metadata.attempt > 1 ? metadata.attempt : undefined],
-          ["Call id", <span key="id" className="font-mono text-xs">{envelope.call_id}</span>],
+          [
+            "Call id",
+            <span key="id" className="font-mono text-xs">
+              {envelope.call_id}
+            </span>,
+          ],
         ]}
       />
       {envelope.error ? (

@@ -1,0 +1,76 @@
+// Every screen, light and dark, wide and on a phone: no serious finding of axe, nothing wider than the window, no error.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { DESKTOP, PHONE, logIn, openBrowser } from "./browser.mjs";
+import { openScreen, screens } from "./screens.mjs";
+import { seed } from "./seed.mjs";
+import { startServer } from "./server.mjs";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+let server;
+let runs;
+
+before(async () => {
+  server = await startServer();
+  runs = await seed(server);
+});
+
+after(() => server?.stop());
+
+async function findingsOf(page) {
+  // The policy of the page allows no other scripts, so axe is run by the browser's debugger.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return violations
+    .filter((violation) => ["serious", "critical"].includes(violation.impact))
+    .map(
+      (violation) =>
+        `${violation.id}: ${violation.nodes
+          .map((node) => `${node.target.join(" ")} ${node.failureSummary?.split("\n")[1] ?? ""}`)
+          .slice(0, 3)
+          .join("; ")}`,
+    );
+}
+
+for (const [device, viewport] of [
+  ["desktop", DESKTOP],
+  ["phone", PHONE],
+]) {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`screens are accessible, ${device}, ${colorScheme}`, async () => {
+      const browser = await openBrowser({ viewport, colorScheme });
+      try {
+        const page = await logIn(browser.context, server.url);
+        const problems = [];
+        page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+        page.on("console", (message) => message.type() === "error" && problems.push(`console: ${message.text()}`));
+        for (const screen of screens(runs)) {
+          await openScreen(page, server.url, screen);
+          for (const finding of await findingsOf(page)) problems.push(`${screen.name}: ${finding}`);
+          const overflow = await page.evaluate(() => {
+            const main = document.getElementById("main");
+            return Math.max(document.documentElement.scrollWidth - window.innerWidth, main.scrollWidth - main.clientWidth);
+          });
+          if (overflow > 0) problems.push(`${screen.name}: is ${overflow} px wider than the window`);
+        }
+        assert.deepEqual(problems, []);
+      } finally {
+        await browser.close();
+      }
+    });
+  }
+}
+
+test("the login page is accessible", async () => {
+  const browser = await openBrowser();
+  try {
+    const page = await browser.context.newPage();
+    await page.goto(`${server.url}/login`);
+    await page.getByLabel("API key").waitFor();
+    assert.deepEqual(await findingsOf(page), []);
+  } finally {
+    await browser.close();
+  }
+});
