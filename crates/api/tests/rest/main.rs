@@ -66,6 +66,7 @@ mod type_imports;
 mod types;
 mod undo;
 mod versions;
+mod workflow_agents;
 mod workflow_runs;
 mod workflows;
 

@@ -32,7 +32,7 @@ pub enum ForkState {
 
 impl ForkState {
     /// The reason why a run without a model can be neither forked nor replayed with changes.
-    pub const NO_MODEL: &str = "the run uses no model; repeat its calls instead";
+    pub const NO_MODEL: &str = "the run uses no model; repeat its calls, or retry its workflow, instead";
 
     /// Returns the fork state of a run.
     pub fn of(run: &AgentRun) -> Self {
