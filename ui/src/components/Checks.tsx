@@ -1,5 +1,6 @@
 import { Check, CircleX, TriangleAlert } from "lucide-react";
 import type { Schemas } from "@/api/client";
+import { RichText } from "./RichText";
 
 /** The checks of a tool or provider, each with what to do about it. */
 export function Checks({ checks }: { checks: Schemas["CheckView"][] }) {
@@ -9,8 +10,12 @@ export function Checks({ checks }: { checks: Schemas["CheckView"][] }) {
         <li key={check.check + check.message} className="flex gap-2.5 px-4 py-2.5">
           <CheckIcon status={check.status} />
           <div className="min-w-0">
-            <p className="[overflow-wrap:anywhere]">{check.message.replaceAll("`", "")}</p>
-            {check.remedy && <p className="text-xs text-faint [overflow-wrap:anywhere]">{check.remedy.replaceAll("`", "")}</p>}
+            <p className="[overflow-wrap:anywhere]"><RichText text={check.message} /></p>
+            {check.remedy && (
+              <p className="text-xs text-faint [overflow-wrap:anywhere]">
+                <RichText text={check.remedy} />
+              </p>
+            )}
           </div>
         </li>
       ))}

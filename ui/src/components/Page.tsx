@@ -3,6 +3,7 @@ import { ChevronRight } from "lucide-react";
 import type { ReactNode } from "react";
 import { useEffect } from "react";
 import { cx } from "./cx";
+import { RichText } from "./RichText";
 
 interface PageProps {
   title: string;
@@ -46,7 +47,9 @@ export function Page({ title, documentTitle, heading, parent, description, actio
               <h1 className="min-w-0 truncate text-lg font-semibold tracking-[-0.012em] sm:text-xl">{title}</h1>
               {heading}
             </div>
-            {description && <p className="mt-1 max-w-[72ch] text-muted">{description}</p>}
+            {description && (
+              <p className="mt-1 max-w-[72ch] text-muted">{typeof description === "string" ? <RichText text={description} /> : description}</p>
+            )}
           </div>
           {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
         </header>

@@ -1,5 +1,5 @@
 import { Tabs } from "radix-ui";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 
 export interface Tab {
   value: string;
@@ -9,9 +9,12 @@ export interface Tab {
 
 /** Tabs whose content is mounted when it is shown. */
 export function TabBar({ value, onChange, tabs, label }: { value: string; onChange: (value: string) => void; tabs: Tab[]; label: string }) {
+  const list = useRef<HTMLDivElement>(null);
+  // On a phone the tabs may be wider than the window.
+  useEffect(() => list.current?.querySelector('[data-state="active"]')?.scrollIntoView({ block: "nearest", inline: "nearest" }), [value]);
   return (
     <Tabs.Root value={value} onValueChange={onChange} className="flex min-h-0 flex-1 flex-col">
-      <Tabs.List aria-label={label} className="flex shrink-0 gap-5 overflow-x-auto border-b">
+      <Tabs.List ref={list} aria-label={label} className="flex shrink-0 gap-5 overflow-x-auto border-b">
         {tabs.map((tab) => (
           <Tabs.Trigger
             key={tab.value}

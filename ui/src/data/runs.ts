@@ -67,6 +67,9 @@ export function useRun(id: string) {
   });
 }
 
+/** A long journal is shown after its first page, and then after every few pages, because each time costs a render. */
+const PAGES_PER_UPDATE = 10;
+
 /** All entries of a run, without their bodies. Grows while its pages arrive; later requests read only new entries. */
 export function useJournal(id: string, status: string | undefined) {
   const client = useQueryClient();
@@ -75,15 +78,14 @@ export function useJournal(id: string, status: string | undefined) {
     queryKey,
     enabled: status !== undefined,
     queryFn: async ({ signal }) => {
-      let entries = client.getQueryData<EntrySummary[]>(queryKey) ?? [];
-      for (;;) {
-        const from = (entries.at(-1)?.n ?? 0) + 1;
-        const page = await read(api.GET("/api/v1/ai/runs/{id}/journal", { params: { path: { id }, query: { from, limit: PAGE } }, signal }));
-        if (page.items.length > 0) {
-          entries = [...entries, ...page.items.map(summarizeEntry)];
-          client.setQueryData(queryKey, entries);
-        }
-        if (!page.nextCursor) return entries;
+      const known = client.getQueryData<EntrySummary[]>(queryKey) ?? [];
+      const entries = [...known];
+      for (let page = 0; ; page++) {
+        const query = { from: (entries.at(-1)?.n ?? 0) + 1, limit: PAGE };
+        const next = await read(api.GET("/api/v1/ai/runs/{id}/journal", { params: { path: { id }, query }, signal }));
+        entries.push(...next.items.map(summarizeEntry));
+        if (!next.nextCursor) return entries.length === known.length ? known : entries;
+        if (page % PAGES_PER_UPDATE === 0) client.setQueryData(queryKey, [...entries]);
       }
     },
     refetchInterval: status === "RUNNING" ? 1000 : false,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { mergeIntervals, timeScale } from "./timeScale";
+import { axisLabels, mergeIntervals, timeScale } from "./timeScale";
 
 describe("timeScale", () => {
   it("is linear without idle time", () => {
@@ -81,4 +81,19 @@ it("merges overlapping intervals", () => {
     { start: 0, end: 9 },
     { start: 20, end: 21 },
   ]);
+});
+
+describe("axisLabels", () => {
+  it("a fold at the end takes the place of the total", () => {
+    const waiting = timeScale([{ start: 0, end: 50 }], 0, 600_000);
+    expect(axisLabels(waiting)).toMatchObject({ folds: [{ ms: 599_950 }], total: undefined });
+    expect(axisLabels(timeScale([{ start: 0, end: 1000 }], 0, 1000))).toEqual({ folds: [], total: 1000 });
+  });
+
+  it("labels do not overlap", () => {
+    const busy = Array.from({ length: 40 }, (_, index) => ({ start: index * 10_000, end: index * 10_000 + 10 }));
+    const { folds } = axisLabels(timeScale(busy, 0, 400_000));
+    expect(folds.length).toBeGreaterThan(2);
+    expect(folds.every((fold, index) => index === 0 || fold.at - (folds[index - 1]?.at ?? 0) >= 0.14)).toBe(true);
+  });
 });

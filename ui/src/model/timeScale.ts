@@ -47,6 +47,20 @@ export function timeScale(busy: Interval[], start: number, end: number): TimeSca
   return { position: (time) => position(segments, time), folds, start, end };
 }
 
+/** The space that a label on the axis needs, as a share of the axis. */
+const LABEL_SHARE = 0.14;
+
+/** The labels above the axis: the length of each fold that has room, and the total length at the end if it has room. */
+export function axisLabels(scale: TimeScale): { folds: { at: number; ms: number }[]; total: number | undefined } {
+  const folds: { at: number; ms: number }[] = [];
+  for (const fold of scale.folds) {
+    const at = Math.min(1 - LABEL_SHARE / 2, Math.max(LABEL_SHARE, (fold.left + fold.right) / 2));
+    if (at - (folds.at(-1)?.at ?? -1) >= LABEL_SHARE) folds.push({ at, ms: fold.end - fold.start });
+  }
+  const hasRoom = (folds.at(-1)?.at ?? 0) <= 1 - 1.5 * LABEL_SHARE;
+  return { folds, total: hasRoom ? scale.end - scale.start : undefined };
+}
+
 /** Splits the axis into parts at real length and folded parts. */
 function split(busy: Interval[], start: number, end: number): Segment[] {
   const work = busy.reduce((sum, one) => sum + one.end - one.start, 0);

@@ -167,7 +167,7 @@ function Composer({ active, runId, onSend }: { active: boolean; runId: string | 
       <div className="mx-auto flex max-w-3xl items-end gap-2">
         <TextArea
           aria-label="Message"
-          placeholder="Write a message. Enter sends it, Shift+Enter adds a line."
+          placeholder="Write a message"
           rows={Math.min(8, text.split("\n").length)}
           value={text}
           autoFocus
@@ -195,7 +195,7 @@ function Composer({ active, runId, onSend }: { active: boolean; runId: string | 
             Open this run in the microscope
           </Link>
         ) : (
-          "Each message starts a run, which you can inspect, fork and replay."
+          "Enter sends, Shift+Enter adds a line. Each message starts a run."
         )}
       </p>
     </form>

@@ -6,6 +6,7 @@ import { Button } from "@/components/Button";
 import { Code, SideEffectsBadge } from "@/components/Labels";
 import { CodeInput, Segments, TextArea } from "@/components/Fields";
 import { JsonView } from "@/components/Code";
+import { RichText } from "@/components/RichText";
 import { ErrorNote } from "@/components/States";
 import { Time, useNow } from "@/components/Time";
 import { type Approval, useDecide } from "@/data/approvals";
@@ -89,7 +90,7 @@ function Heading({ approval }: { approval: Approval }) {
         </Link>{" "}
         <span className="text-sm font-normal text-faint">{approval.version}</span>
       </h2>
-      {tool?.description && <p className="mt-1 line-clamp-2 max-w-[70ch] text-muted">{tool.description}</p>}
+      {tool?.description && <p className="mt-1 line-clamp-2 max-w-[70ch] text-muted"><RichText text={tool.description} /></p>}
       <div className="mt-3 flex flex-wrap items-center gap-1.5">
         <SideEffectsBadge value={approval.sideEffects} />
         {tool && <Reversible compensateToolRef={tool.compensateToolRef} writes={approval.sideEffects === "writes"} />}

@@ -1,4 +1,5 @@
 import { cx } from "@/components/cx";
+import { Path } from "@/components/RichText";
 import { type FieldChange, type Json, compareFields, leafText, listFields } from "@/model/diff";
 
 const MARKS: Record<FieldChange["change"], { text: string; className: string }> = {
@@ -26,7 +27,7 @@ export function Arguments({ input, previous }: { input: Json; previous: Json | u
           {fields.map((field) => (
             <tr key={field.path} className="border-b align-top last:border-b-0">
               <th scope="row" className="w-[30%] min-w-28 py-2 pr-3 pl-3 font-mono text-xs font-normal text-muted [overflow-wrap:anywhere]">
-                {field.path || "value"}
+                <Path text={field.path || "value"} />
               </th>
               <td className="py-2 pr-3 [overflow-wrap:anywhere]">
                 {field.after !== undefined && (

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from "react";
 import { cx } from "@/components/cx";
 import type { EntrySummary, Lane } from "@/model/entries";
 import { duration } from "@/model/format";
-import { type TimeScale, timeScale } from "@/model/timeScale";
+import { type TimeScale, axisLabels, timeScale } from "@/model/timeScale";
 
 const ROW = 30;
 
@@ -97,21 +97,21 @@ function scaleOf(entries: EntrySummary[], end: number, runningSince: number | un
 const LABEL_WIDTH = "w-[56%] sm:w-[44%]";
 
 function Axis({ scale }: { scale: TimeScale }) {
-  const total = scale.end - scale.start;
+  const { folds, total } = axisLabels(scale);
   return (
     <div className="flex h-8 shrink-0 items-center border-b bg-sunken text-[11px] text-faint tabular">
       <div className={cx(LABEL_WIDTH, "shrink-0 px-3")}>Entry</div>
       <div className="relative mr-3 h-full min-w-0 flex-1">
         <span className="absolute top-1/2 left-0 -translate-y-1/2">0</span>
-        <span className="absolute top-1/2 right-0 -translate-y-1/2">{duration(total)}</span>
-        {scale.folds.map((fold) => (
+        {total !== undefined && <span className="absolute top-1/2 right-0 -translate-y-1/2">{duration(total)}</span>}
+        {folds.map((fold) => (
           <span
-            key={fold.start}
-            title={`${duration(fold.end - fold.start)} of waiting, folded`}
+            key={fold.at}
+            title={`${duration(fold.ms)} of waiting, folded`}
             className="absolute top-1/2 -translate-x-1/2 -translate-y-1/2 rounded bg-wait-soft px-1 whitespace-nowrap text-wait"
-            style={{ left: `${Math.min(88, Math.max(12, ((fold.left + fold.right) / 2) * 100))}%` }}
+            style={{ left: `${fold.at * 100}%` }}
           >
-            {duration(fold.end - fold.start)}
+            {duration(fold.ms)}
           </span>
         ))}
       </div>
@@ -125,8 +125,8 @@ const TEXTS: Record<BarText, string> = { after: "text-faint", before: "text-fain
 
 /** Where the duration of a bar has room. */
 function barText(left: number, right: number): BarText {
-  if (right <= 80) return "after";
-  return left >= 16 ? "before" : "inside";
+  if (right <= 72) return "after";
+  return left >= 20 ? "before" : "inside";
 }
 
 function textPosition(text: BarText, left: number, right: number): React.CSSProperties {
@@ -184,7 +184,7 @@ function Row({ entry, top, scale, selected, past, onSelect }: RowProps) {
         />
         {took >= 1 && (
           <span
-            className={cx("absolute top-1/2 -translate-y-1/2 px-1.5 text-[11px] whitespace-nowrap tabular", TEXTS[text])}
+            className={cx("absolute top-1/2 -translate-y-1/2 px-1.5 text-[11px] whitespace-nowrap tabular", text === "inside" && !past ? "font-medium text-text" : TEXTS[text])}
             style={textPosition(text, left, right)}
           >
             {duration(took)}

@@ -5,10 +5,11 @@ import { Checks } from "@/components/Checks";
 import { Facts } from "@/components/Fields";
 import { Card, CardHeader } from "@/components/Page";
 import { ErrorState, Loading } from "@/components/States";
+import { RichText } from "@/components/RichText";
 import { Time } from "@/components/Time";
 import { useRecentRuns } from "@/data/runs";
 import { type Tool, useAcceptDrift, useOpenDrift, useToolReadiness } from "@/data/tools";
-import { RunStatusBadge } from "@/components/Badge";
+import { Badge, RunStatusBadge } from "@/components/Badge";
 import { duration, firstLine, plural } from "@/model/format";
 
 export function ToolOverview({ tool }: { tool: Tool }) {
@@ -18,7 +19,8 @@ export function ToolOverview({ tool }: { tool: Tool }) {
         <Drift tool={tool} />
         {tool.longDescription && (
           <Card className="p-4" label="Long description">
-            <p className="whitespace-pre-wrap text-muted">{tool.longDescription}</p>
+            <p className="whitespace-pre-wrap text-muted"><RichText text={tool.longDescription} />
+            </p>
           </Card>
         )}
         <Card label="Behaviour">
@@ -27,6 +29,8 @@ export function ToolOverview({ tool }: { tool: Tool }) {
             <Facts items={behaviour(tool)} />
           </div>
         </Card>
+        {tool.composite && <Routing composite={tool.composite} />}
+        {tool.agentic && <Allocation agentic={tool.agentic} />}
         <Examples tool={tool} />
       </div>
       <div className="flex flex-col gap-4">
@@ -59,6 +63,50 @@ function behaviour(tool: Tool): [string, React.ReactNode][] {
     ["Available as", tool.availableAs?.join(", ")],
     ["Changed", <Changed key="changed" tool={tool} />],
   ];
+}
+
+/** How a composite tool chooses the operation of a call. */
+function Routing({ composite }: { composite: NonNullable<Tool["composite"]> }) {
+  return (
+    <Card label="Routing">
+      <CardHeader title="Routing" count={composite.routingMode} />
+      <ol className="divide-y">
+        {composite.routingRules?.map((rule, index) => (
+          <li key={index} className="px-4 py-2.5">
+            <JsonView value={rule} label="rule" />
+          </li>
+        ))}
+      </ol>
+      <ul className="divide-y border-t">
+        {composite.operations?.map((operation) => (
+          <li key={operation.operationSlug} className="flex items-baseline gap-3 px-4 py-2.5">
+            <span className="font-medium">{operation.displayName ?? operation.operationSlug}</span>
+            {operation.actionSlug && <ToolLink name={operation.actionSlug} />}
+            {operation.operationSlug === composite.defaultOperationId && <Badge>default</Badge>}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+/** The tools that the model inside of an agentic tool may call. */
+function Allocation({ agentic }: { agentic: NonNullable<Tool["agentic"]> }) {
+  const { sequence, availableTools } = agentic.toolAllocation ?? {};
+  const names = (sequence ?? availableTools ?? []).map((one) => one.actionSlug).filter((name) => name != null);
+  return (
+    <Card label="Tools inside">
+      <CardHeader title={sequence ? "Fixed sequence of tools" : "Tools that its model may call"} count={agentic.executionMode} />
+      <ol className="divide-y">
+        {names.map((name, index) => (
+          <li key={name} className="flex gap-3 px-4 py-2.5">
+            <span className="w-4 text-right text-faint tabular">{index + 1}</span>
+            <ToolLink name={name} />
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
 }
 
 function Changed({ tool }: { tool: Tool }) {
