@@ -155,7 +155,7 @@ function Row({ entry, top, scale, selected, past, onSelect }: RowProps) {
       aria-selected={selected}
       onClick={() => onSelect(entry.n)}
       className={cx(
-        "absolute inset-x-0 flex cursor-pointer items-center border-b border-line/60",
+        "absolute inset-x-0 flex cursor-pointer overflow-hidden items-center border-b border-line/60",
         selected ? "bg-selected shadow-[inset_2px_0_0_var(--color-accent-line)]" : "hover:bg-hover",
       )}
       style={{ height: ROW, transform: `translateY(${top}px)` }}
