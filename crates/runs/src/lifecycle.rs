@@ -9,9 +9,9 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Event, EventKind};
 use toolwright_machine::journal::{Entry, EntryBody, RunStart};
 use toolwright_store::{
-    EntryNotes, Fork, JournalPosition, NewRun, RunChange, RunKind, TrialAssignment, WriteError, Writer,
+    EntryNotes, Fork, JournalPosition, NewRun, RunChange, RunKind, RunState, TrialAssignment, WriteError, Writer,
 };
-use toolwright_types::{Owner, PrincipalId, RealmScope, Trial};
+use toolwright_types::{Owner, PrincipalId, RealmScope, RunStatus, Trial};
 
 use super::command::{CommandError, CommandRequest, RunCommand};
 use super::core::{RunCore, Work, interrupted};
@@ -121,7 +121,12 @@ async fn write_start(
     // The row of the run refers to its conversation, so a new conversation is inserted first.
     changes.sort_by_key(|change| !matches!(change, RunChange::OpenConversation { .. }));
     let opened = changes.iter().filter(|change| matches!(change, RunChange::OpenConversation { .. })).count();
-    let state = Box::new(state_of(&machine, at, JournalPosition::default(), true));
+    let mut state = state_of(&machine, at, JournalPosition::default(), true);
+    if machine.ending().is_some() {
+        // A workflow without calls ends at once. Its driver stores the end, after the first entry.
+        state = RunState { status: RunStatus::Running, reason: None, message: None, ended_at: None, ..state };
+    }
+    let state = Box::new(state);
     changes.insert(opened, RunChange::Begin { realm: home.realm, run: Box::new(row), state });
     let body = EntryBody::Started(Box::new(start));
     let mut written = match prefix.first_mut() {

@@ -10,9 +10,12 @@ use toolwright_machine::agent::{ClientResult, Decision, RunSpec};
 use toolwright_machine::journal::RunStart;
 use toolwright_machine::{Limits, Policy};
 use toolwright_store::WaitKind;
-use toolwright_types::{CallId, Message, ModelRequest, Owner, PrincipalId, ResponseFormat, RunId, UnknownOutcome};
+use toolwright_types::{
+    CallId, Message, ModelRequest, Owner, PrincipalId, ResponseFormat, RunId, RunStatus, UnknownOutcome,
+};
 
 use super::executor::{SimulatedExecutor, TOOLS};
+use super::graphs;
 use super::scheduler::Scheduler;
 use super::server::{Lifetime, Server};
 use super::world::{World, home};
@@ -196,6 +199,11 @@ fn run_start(world: &World, run: RunId, durable: bool) -> RunStart {
     spec.approval_wait_ms = Some(60_000);
     spec.client_wait_ms = Some(60_000);
     spec.max_parallel_calls = 1 + u32::try_from(state.random.below(4)).unwrap_or(0);
+    if state.random.chance(400) {
+        spec.request = ModelRequest::none();
+        spec.limits = Limits { max_iterations: u32::MAX, max_tool_calls: u32::MAX, ..spec.limits };
+        spec.workflow = Some(Arc::new(graphs::workflow(&mut state.random)));
+    }
     drop(state);
     RunStart { delegates: ["delegate".to_owned()].into(), durable, ..RunStart::new("simulated", "hash", "user", spec) }
 }
@@ -220,6 +228,9 @@ async fn answer_waits(world: World, servers: Servers) {
             }
         }
         for run in running {
+            if let Some(command) = workflow_command(&world, run) {
+                tokio::spawn(send_command(world.clone(), Arc::clone(&servers), run, command));
+            }
             // Runs are not cancelled after the faults have stopped. A cancellation would hide a run that cannot end by
             // itself.
             if world.chance(10) && !world.is_faultless() {
@@ -228,6 +239,20 @@ async fn answer_waits(world: World, servers: Servers) {
             }
         }
     }
+}
+
+/// Returns a command for a workflow: a signal, a pause, or the end of a pause.
+fn workflow_command(world: &World, run: RunId) -> Option<RunCommand> {
+    let status = world.state().rows.get(&run).map(|row| row.state.status);
+    if status == Some(RunStatus::Paused) {
+        return world.chance(500).then(|| RunCommand::Resume { by: "user".into() });
+    }
+    if world.chance(150) {
+        let (name, payload) = (graphs::SIGNAL.to_owned(), json!({ "luck": world.state().random.below(10) }));
+        return Some(RunCommand::Signal { name, payload, sent_by: "user".into() });
+    }
+    // A run is not paused after the faults have stopped, because it must end.
+    (!world.is_faultless() && world.chance(50)).then(|| RunCommand::Pause { by: "user".into() })
 }
 
 fn command(world: &World, call_id: CallId, kind: WaitKind) -> RunCommand {
@@ -251,6 +276,9 @@ async fn send_command(world: World, servers: Servers, run: RunId, command: RunCo
     let (kind, about) = match &command {
         RunCommand::Decide { call_id, .. } => ("approval_decided", call_id.to_string()),
         RunCommand::Return(results) => ("client_returned", results[0].0.to_string()),
+        RunCommand::Signal { .. } => ("signal_received", String::new()),
+        RunCommand::Pause { .. } => ("paused", String::new()),
+        RunCommand::Resume { .. } => ("resumed", String::new()),
         _ => ("cancelled", String::new()),
     };
     let name = server.lifetime.name.clone();

@@ -12,6 +12,7 @@
 //! | [`world`] | the stored state, the effects of tools, the time |
 //! | [`connection`] | the connection to the database, with faults |
 //! | [`executor`] | models and tools |
+//! | [`graphs`] | random workflows |
 //! | [`server`] | one server and its crashes |
 //! | [`scheduler`] | the external scheduler that drives some of the runs |
 //! | [`clients`] | starts servers and runs, sends commands |
@@ -26,6 +27,7 @@ mod checks;
 mod clients;
 mod connection;
 mod executor;
+mod graphs;
 mod random;
 mod scheduler;
 mod server;
@@ -114,6 +116,11 @@ fn no_simulated_schedule_loses_a_run_or_repeats_an_effect() {
         "outcome_unknown",
         "child_suspended",
         "approval_decided",
+        "signal_received",
+        "paused",
+        "resumed",
+        "step_failed",
+        "step_timeout",
     ] {
         assert!(events.contains_key(expected), "no schedule contains `{expected}`");
     }
