@@ -1,7 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { live } from "@/api/live";
-import { type CacheKey, mergeKeys, staleKeys } from "@/model/live";
+import { type CacheKey, isLongList, mergeKeys, staleKeys, updateDelay } from "@/model/live";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -16,18 +16,20 @@ export const queryClient = new QueryClient({
 
 let pending: CacheKey[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
+let lastUpdate = 0;
 
-/** Events come in bursts. Their keys are collected, so that a burst causes one request per view. */
 live.onEvent((event) => {
   pending.push(...staleKeys(event));
-  if (pending.length === 0) return;
-  timer ??= setTimeout(() => {
-    const keys = mergeKeys(pending);
-    pending = [];
-    timer = undefined;
-    for (const queryKey of keys) void queryClient.invalidateQueries({ queryKey });
-  }, 150);
+  if (pending.length > 0) timer ??= setTimeout(update, updateDelay(lastUpdate, Date.now()));
 });
+
+function update() {
+  const keys = mergeKeys(pending);
+  pending = [];
+  timer = undefined;
+  lastUpdate = Date.now();
+  for (const queryKey of keys) void queryClient.invalidateQueries({ queryKey, predicate: (query) => !isLongList(query.state.data) });
+}
 
 // Events that were missed while the connection was down are delivered after it is up again, except at the first time.
 let wasOffline = false;

@@ -106,7 +106,15 @@ export function useImportOpenApi() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (body: Schemas["OpenApiImportBody"]) => read(api.POST("/api/v1/ai/tools/import/openapi", { body })),
-    onSuccess: () => client.invalidateQueries({ queryKey: ["tools"] }),
+    onSuccess: () => Promise.all([client.invalidateQueries({ queryKey: ["tools"] }), client.invalidateQueries({ queryKey: ["providers"] })]),
+  });
+}
+
+export function useImportMcp() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Schemas["McpImportBody"]) => read(api.POST("/api/v1/ai/tools/import/mcp", { body })),
+    onSuccess: () => Promise.all([client.invalidateQueries({ queryKey: ["tools"] }), client.invalidateQueries({ queryKey: ["providers"] })]),
   });
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentRunCommand, shellQuote, stateCurl, toolRunCurl } from "./commands";
+import { agentRunCommand, shellQuote, splitCommand, stateCurl, toolRunCurl } from "./commands";
 
 it("quotes what a shell would interpret", () => {
   expect(["ord-1001", "two words", "it's", "$HOME", ""].map(shellQuote)).toEqual(["ord-1001", "'two words'", "'it'\\''s'", "'$HOME'", "''"]);
@@ -19,4 +19,9 @@ it("has no body in a request that reads", () => {
 
 it("repeats a run on the command line", () => {
   expect(agentRunCommand("sales/clerk", "Hello there")).toBe("toolwright agents run sales/clerk 'Hello there'");
+});
+
+it("splits a command line at spaces outside of quotes", () => {
+  expect(splitCommand(` python3 "my server.py" --name='a b' x `)).toEqual(["python3", "my server.py", "--name=a b", "x"]);
+  expect(splitCommand("")).toEqual([]);
 });

@@ -33,3 +33,9 @@ export function toolRunCommand(toolRef: string, input: unknown): string {
 export function stateCurl(runId: string, at: number): string {
   return curl(`/api/v1/ai/runs/${runId}/state?at=${at}`);
 }
+
+/** Splits a command line into its program and arguments. Quotes join words, as in a shell. */
+export function splitCommand(line: string): string[] {
+  const words = line.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
+  return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
+}

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { mergeKeys, reconnectDelay, staleKeys } from "./live";
+import { isLongList, mergeKeys, reconnectDelay, staleKeys, updateDelay } from "./live";
 
 it("an approval changes the inbox and its run", () => {
   expect(staleKeys({ type: "APPROVAL_REQUESTED", kind: "approvals", id: "call_1", runId: "run_1" })).toEqual([
@@ -21,4 +21,13 @@ it("merges keys that another key includes", () => {
 
 it("waits longer after each failure, up to a limit", () => {
   expect([0, 1, 2, 20].map(reconnectDelay)).toEqual([500, 1000, 2000, 30_000]);
+});
+
+it("a single event is shown at once, and many events are collected", () => {
+  expect(updateDelay(0, 100_000)).toBe(150);
+  expect(updateDelay(100_000, 100_200)).toBe(1300);
+});
+
+it("a list of many pages is not read again for each event", () => {
+  expect([{ pages: Array(6).fill([]) }, { pages: [[]] }, undefined, []].map(isLongList)).toEqual([true, false, false, false]);
 });

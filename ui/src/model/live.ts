@@ -37,6 +37,25 @@ export function mergeKeys(keys: CacheKey[]): CacheKey[] {
   return unique.filter((key) => !unique.some((other) => other !== key && other.every((part, index) => key[index] === part)));
 }
 
+const FIRST_UPDATE_MS = 150;
+const UPDATE_INTERVAL_MS = 1500;
+
+/**
+ * The delay before stale data is read again. A single event is shown at once; the events of a busy realm are collected,
+ * so that a tab makes a limited number of requests.
+ */
+export function updateDelay(lastUpdate: number, now: number): number {
+  return Math.max(FIRST_UPDATE_MS, lastUpdate + UPDATE_INTERVAL_MS - now);
+}
+
+/** A list with more pages is not read again by itself, because each of its pages would be requested. */
+const MAX_LIVE_PAGES = 5;
+
+export function isLongList(data: unknown): boolean {
+  const pages = (data as { pages?: unknown } | undefined)?.pages;
+  return Array.isArray(pages) && pages.length > MAX_LIVE_PAGES;
+}
+
 /** The delay before the next attempt to connect, which doubles up to half a minute. */
 export function reconnectDelay(failures: number): number {
   return Math.min(30_000, 500 * 2 ** Math.min(failures, 8));

@@ -1,4 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
+import { CornerDownRight } from "lucide-react";
 import { useEffect, useMemo, useRef } from "react";
 import { cx } from "@/components/cx";
 import type { EntrySummary, Lane } from "@/model/entries";
@@ -163,6 +164,7 @@ function Row({ entry, top, scale, selected, past, onSelect }: RowProps) {
       <div className={cx(LABEL_WIDTH, "flex shrink-0 items-center gap-2 px-3 text-[12.5px]")}>
         <span className="w-6 shrink-0 text-right text-[11px] text-faint tabular">{entry.n}</span>
         <span className={cx("shrink-0 font-medium", entry.failed ? "text-bad" : !past && "text-faint")}>{entry.title}</span>
+        {entry.childRunId && <CornerDownRight size={13} className="shrink-0 text-active" aria-label="started a child run" />}
         <span className="truncate text-faint">{entry.detail}</span>
       </div>
       <div className="relative mr-3 h-full min-w-0 flex-1">

@@ -8,27 +8,31 @@ import type { Schemas } from "@/api/client";
 import { useCreateTool } from "@/data/tools";
 import { parseJson } from "@/model/json";
 import { TEMPLATES, type Template } from "@/model/toolTemplates";
+import { ImportMcp } from "./ImportMcp";
 import { ImportOpenApi } from "./ImportOpenApi";
 
-type Way = "openapi" | Template;
+type Way = "openapi" | "mcp" | Template;
 
 export function NewTool() {
   const [way, setWay] = useState<Way>("openapi");
   return (
-    <Page title="New tool" parent={{ to: "/tools", label: "Tools" }} description="Import the operations of an API, or describe one tool.">
-      <div className="mb-4">
+    <Page title="New tool" parent={{ to: "/tools", label: "Tools" }} description="Import the operations of an API or of an MCP server, or describe one tool.">
+      <div className="mb-4 max-w-full overflow-x-auto">
         <Segments<Way>
           label="How"
           value={way}
           onChange={setWay}
           options={[
             { value: "openapi", label: "Import OpenAPI" },
+            { value: "mcp", label: "Import MCP" },
             { value: "http", label: "HTTP request" },
             { value: "function", label: "Python function" },
           ]}
         />
       </div>
-      {way === "openapi" ? <ImportOpenApi /> : <Definition key={way} template={way} />}
+      {way === "openapi" && <ImportOpenApi />}
+      {way === "mcp" && <ImportMcp />}
+      {(way === "http" || way === "function") && <Definition key={way} template={way} />}
     </Page>
   );
 }
