@@ -74,3 +74,28 @@ test("the login page is accessible", async () => {
     await browser.close();
   }
 });
+
+test("dialogs and the palette are accessible", async () => {
+  const browser = await openBrowser();
+  try {
+    const page = await logIn(browser.context, server.url);
+    const problems = [];
+    const check = async (name, path, button, shown) => {
+      await page.goto(server.url + path);
+      await button(page).click();
+      await page.getByText(shown).first().waitFor();
+      for (const finding of await findingsOf(page)) problems.push(`${name}: ${finding}`);
+    };
+    const named = (name) => (page) => page.getByRole("button", { name }).first();
+    const moved = `/runs/${runs.moved.runId}?at=4`;
+    await check("fork", moved, named("Fork here"), "Start the fork");
+    await check("replay", moved, named("Replay"), "Replay against something new");
+    await check("compare", moved, named("Compare"), "Compare with another run");
+    await check("rule", `/inbox?call=${runs.cancel.approvals[0].callId}`, named("Always allow calls like this"), "Approve and write the rule");
+    await check("effect", "/effects", named(/orders\/create-fast/), "Did this write take effect?");
+    await check("palette", "/", named("Search"), "Go to");
+    assert.deepEqual(problems, []);
+  } finally {
+    await browser.close();
+  }
+});

@@ -4,6 +4,13 @@ import type { ReactNode } from "react";
 import { IconButton } from "./Button";
 import { cx } from "./cx";
 
+/** Focuses the first field, or the dialog itself. The close button comes first, but nobody opens a dialog to close it. */
+function focusFirstField(event: Event) {
+  event.preventDefault();
+  const dialog = event.currentTarget as HTMLElement;
+  (dialog.querySelector<HTMLElement>("input:not(:disabled), textarea, select") ?? dialog).focus();
+}
+
 const WIDTHS = { md: "max-w-lg", lg: "max-w-3xl" };
 
 interface DialogProps {
@@ -20,9 +27,11 @@ export function Dialog({ open, onClose, title, description, width = "md", footer
   return (
     <Radix.Root open={open} onOpenChange={(next) => !next && onClose()}>
       <Radix.Portal>
-        <Radix.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <Radix.Overlay className="fixed inset-0 z-40 bg-scrim" />
         <Radix.Content
           aria-describedby={description ? undefined : ""}
+          tabIndex={-1}
+          onOpenAutoFocus={focusFirstField}
           className={cx(
             "fixed top-1/2 left-1/2 z-40 flex max-h-[86vh] w-[calc(100vw-2rem)] -translate-x-1/2 -translate-y-1/2 flex-col rounded-xl bg-surface shadow-pop",
             WIDTHS[width],

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { ApiError } from "@/api/client";
 import { Button } from "./Button";
 import { cx } from "./cx";
+import { RichText } from "./RichText";
 
 /** What a screen shows if it has nothing to show: why, and what to do next. */
 export function Empty({
@@ -66,7 +67,9 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
           )
         }
       >
-        <p>{known.message}</p>
+        <p>
+          <RichText text={known.message} />
+        </p>
         {advice && <p className="mt-1">{advice}</p>}
         <ErrorCode error={known} />
       </Empty>
@@ -82,7 +85,9 @@ export function ErrorNote({ error }: { error: unknown }) {
     <div role="alert" className="flex gap-2 rounded-md bg-bad-soft px-3 py-2 text-[13px] text-bad">
       <TriangleAlert size={15} className="mt-0.5 shrink-0" aria-hidden />
       <div className="min-w-0">
-        <p className="[overflow-wrap:anywhere]">{error instanceof Error ? error.message : String(error)}</p>
+        <p className="[overflow-wrap:anywhere]">
+          <RichText text={error instanceof Error ? error.message : String(error)} />
+        </p>
         {known?.fields.length ? (
           <ul className="mt-1 list-disc pl-4">
             {known.fields.map((field) => (

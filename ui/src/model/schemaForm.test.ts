@@ -33,6 +33,12 @@ describe("formFields", () => {
     expect(fields.slice(0, 2).map((field) => field.placeholder)).toEqual(["for example 101", "default: 10"]);
   });
 
+  it("objects at the fourth level are edited as JSON", () => {
+    const nested = (levels: number): object => ({ type: "object", properties: { inner: levels === 1 ? { type: "string" } : nested(levels - 1) } });
+    const [first] = formFields(nested(4));
+    expect([first?.kind, first?.fields[0]?.kind, first?.fields[0]?.fields[0]?.kind]).toEqual(["object", "object", "json"]);
+  });
+
   it("a schema without properties has no fields", () => {
     expect([formFields(undefined), formFields(true), formFields({})]).toEqual([[], [], []]);
   });

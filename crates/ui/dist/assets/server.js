@@ -1,1 +1,1 @@
-import{ct as e}from"./app.js";import{i as t,s as n}from"./cx.js";function r(){return e({queryKey:[`models`],queryFn:()=>n(t.GET(`/api/v1/ai/models`,{params:{query:{limit:100}}}))})}export{r as t};
+import{ft as e}from"./app.js";import{C as t,b as n}from"./Badge.js";function r(){return e({queryKey:[`models`],queryFn:()=>t(n.GET(`/api/v1/ai/models`,{params:{query:{limit:100}}}))})}export{r as t};

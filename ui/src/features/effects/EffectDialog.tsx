@@ -4,6 +4,7 @@ import { OutcomeBadge } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Facts, Field, TextArea } from "@/components/Fields";
 import { Dialog } from "@/components/Overlay";
+import { RichText } from "@/components/RichText";
 import { ErrorNote } from "@/components/States";
 import { type Effect, useResolveEffect } from "@/data/effects";
 import type { Json } from "@/model/diff";
@@ -35,7 +36,7 @@ export function EffectDialog({ effect, onClose }: { effect: Effect; onClose: () 
             ["Note", effect.resolution?.note],
           ]}
         />
-        {effect.error && <p className="rounded-md bg-bad-soft px-3 py-2 text-bad [overflow-wrap:anywhere]">{effect.error}</p>}
+        {effect.error && <p className="rounded-md bg-bad-soft px-3 py-2 text-bad [overflow-wrap:anywhere]"><RichText text={effect.error} /></p>}
         <section>
           <h3 className="mb-2 text-[13px] font-semibold">Exact arguments</h3>
           <Arguments input={effect.input as Json} previous={undefined} />

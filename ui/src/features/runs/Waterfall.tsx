@@ -95,6 +95,9 @@ function scaleOf(entries: EntrySummary[], end: number, runningSince: number | un
   return timeScale(busy, first, Math.max(end, entries.at(-1)?.end ?? first));
 }
 
+/** A label beyond this position ends at the end of the axis, because it may be wider than the rest of it. */
+const LAST_LABEL = 0.8;
+
 const LABEL_WIDTH = "w-[56%] sm:w-[44%]";
 
 function Axis({ scale }: { scale: TimeScale }) {
@@ -102,15 +105,15 @@ function Axis({ scale }: { scale: TimeScale }) {
   return (
     <div className="flex h-8 shrink-0 items-center border-b bg-sunken text-[11px] text-faint tabular">
       <div className={cx(LABEL_WIDTH, "shrink-0 px-3")}>Entry</div>
-      <div className="relative mr-3 h-full min-w-0 flex-1">
+      <div className="relative mr-3 h-full min-w-0 flex-1 overflow-hidden">
         <span className="absolute top-1/2 left-0 -translate-y-1/2">0</span>
         {total !== undefined && <span className="absolute top-1/2 right-0 -translate-y-1/2">{duration(total)}</span>}
         {folds.map((fold) => (
           <span
             key={fold.at}
             title={`${duration(fold.ms)} of waiting, folded`}
-            className="absolute top-1/2 -translate-x-1/2 -translate-y-1/2 rounded bg-wait-soft px-1 whitespace-nowrap text-wait"
-            style={{ left: `${fold.at * 100}%` }}
+            className={cx("absolute top-1/2 -translate-y-1/2 rounded bg-wait-soft px-1 whitespace-nowrap text-wait", fold.at < LAST_LABEL && "-translate-x-1/2")}
+            style={fold.at < LAST_LABEL ? { left: `${fold.at * 100}%` } : { right: 0 }}
           >
             {duration(fold.ms)}
           </span>

@@ -51,7 +51,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         }}
       >
         <span className="text-faint">{icon}</span>
-        <span className="truncate">{label}</span>
+        <span className="max-w-[65%] shrink-0 truncate">{label}</span>
         {detail && <span className="ml-auto truncate pl-3 text-xs text-faint">{detail}</span>}
       </Command.Item>
     );
@@ -67,7 +67,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
       <Dialog.Portal>
-        <Dialog.Overlay className="fixed inset-0 z-50 bg-black/40" />
+        <Dialog.Overlay className="fixed inset-0 z-50 bg-scrim" />
         <Dialog.Content
           aria-describedby=""
           className="fixed top-[14vh] left-1/2 z-50 w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-xl bg-surface shadow-pop"

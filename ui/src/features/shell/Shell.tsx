@@ -61,7 +61,7 @@ export function Shell() {
       </div>
       <Dialog.Root open={menu} onOpenChange={setMenu}>
         <Dialog.Portal>
-          <Dialog.Overlay className="fixed inset-0 z-30 bg-black/40" />
+          <Dialog.Overlay className="fixed inset-0 z-30 bg-scrim" />
           <Dialog.Content aria-describedby="" className="fixed inset-y-0 left-0 z-30 w-64 bg-sunken shadow-pop">
             <Dialog.Title className="sr-only">Navigation</Dialog.Title>
             <Dialog.Close asChild>
