@@ -116,3 +116,7 @@ export function MenuChoice({
 export function MenuLine() {
   return <DropdownMenu.Separator className="my-1 h-px bg-line" />;
 }
+
+export function MenuNote({ children }: { children: ReactNode }) {
+  return <DropdownMenu.Label className="px-2 py-1.5 text-xs text-faint">{children}</DropdownMenu.Label>;
+}

@@ -2,7 +2,6 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type Schemas, api, read } from "@/api/client";
 
 export type Agent = Schemas["AgentView"];
-export type CostEstimate = Schemas["CostEstimateView"];
 export type Conversation = Schemas["ConversationView"];
 
 export function useAgents() {

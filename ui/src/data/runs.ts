@@ -2,7 +2,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClie
 import { type Schemas, api, read } from "@/api/client";
 import { type EntrySummary, summarizeEntry } from "@/model/entries";
 import type { RunFilters } from "@/model/runFilters";
-import { OPEN_STATUSES, hasEnded } from "@/model/status";
+import { OPEN_STATUSES } from "@/model/status";
 
 export type RunSummary = Schemas["RunSummaryView"];
 export type Run = Schemas["RunView"];
@@ -159,4 +159,3 @@ export function useUndoRun(id: string) {
 }
 
 export const OPEN_FILTER = OPEN_STATUSES.join(",");
-export { hasEnded };

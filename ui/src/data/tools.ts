@@ -30,13 +30,6 @@ export function useTool(ref: string, version?: string) {
   });
 }
 
-export function useToolVersions(ref: string) {
-  return useQuery({
-    queryKey: ["tool", ref, "versions"],
-    queryFn: () => read(api.GET("/api/v1/ai/tools/{ref}/versions", { params: { path: { ref } } })),
-  });
-}
-
 export function useToolRevisions(ref: string) {
   return useQuery({
     queryKey: ["tool", ref, "revisions"],

@@ -2,9 +2,10 @@ import { Link } from "@tanstack/react-router";
 import { ChevronsUpDown, LogOut, Monitor, Moon, Search, Sun, UserRound } from "lucide-react";
 import { Hint } from "@/components/Hint";
 import { cx } from "@/components/cx";
-import { Menu, MenuChoice, MenuItem, MenuLine } from "@/components/Overlay";
+import { Menu, MenuChoice, MenuItem, MenuLine, MenuNote } from "@/components/Overlay";
 import { useClientActions, useWaitingApprovals } from "@/data/approvals";
 import { useIsAdmin, useLiveStatus, useLogOut, useRealms, useSwitchRealm, useWhoami } from "@/data/session";
+import { useServer } from "@/data/server";
 import { setTheme, useTheme } from "@/data/theme";
 import { type Theme } from "@/model/theme";
 import { Logo } from "./Logo";
@@ -116,6 +117,7 @@ function ThemeLabel({ icon, text }: { icon: React.ReactNode; text: string }) {
 
 function Footer() {
   const who = useWhoami().data;
+  const server = useServer().data;
   const theme = useTheme();
   const logOut = useLogOut();
   return (
@@ -131,6 +133,7 @@ function Footer() {
       >
         <MenuChoice label="Theme" value={theme} onChange={(value) => setTheme(value as Theme)} options={THEMES} />
         <MenuLine />
+        {server && <MenuNote>Toolwright {server.version}</MenuNote>}
         <MenuItem onSelect={() => void logOut()}>
           <LogOut size={14} aria-hidden /> Log out
         </MenuItem>

@@ -1,1 +1,0 @@
-import{ft as e}from"./app.js";import{C as t,b as n}from"./Badge.js";function r(){return e({queryKey:[`models`],queryFn:()=>t(n.GET(`/api/v1/ai/models`,{params:{query:{limit:100}}}))})}export{r as t};
