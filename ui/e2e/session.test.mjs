@@ -97,3 +97,14 @@ test("the keyboard reaches every screen, and the palette finds agents", async ()
   await page.getByRole("heading", { name: "Sales assistant", level: 1 }).waitFor();
   await page.close();
 });
+
+test("a lost connection is shown", async () => {
+  const other = await startServer();
+  const page = await logIn(browser.context, other.url);
+  await page.getByRole("status").getByText("Live: changes appear by themselves").waitFor({ state: "attached" });
+  await other.stop();
+  await page.getByText("The connection to the server is lost.").waitFor();
+  await page.getByRole("button", { name: "Try now" }).click();
+  await page.getByText("The connection to the server is lost.").waitFor();
+  await page.close();
+});

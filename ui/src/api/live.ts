@@ -14,6 +14,7 @@ export class LiveConnection {
   private status: LiveStatus = "connecting";
   private lastId: string | undefined;
   private abort: AbortController | undefined;
+  private wake: (() => void) | undefined;
   private readonly statusListeners = new Set<() => void>();
   private readonly eventListeners = new Set<(event: RealmEvent) => void>();
 
@@ -37,6 +38,11 @@ export class LiveConnection {
     void this.run(abort.signal);
   }
 
+  /** Connects at once instead of after the pause. */
+  retry() {
+    this.wake?.();
+  }
+
   /** Ends the connection and forgets its position, because another realm or principal has other events. */
   stop() {
     this.abort?.abort();
@@ -52,7 +58,7 @@ export class LiveConnection {
       if (stopped.aborted) return;
       failures = opened ? 0 : failures + 1;
       this.setStatus("offline");
-      await pause(reconnectDelay(failures), stopped);
+      await this.pause(reconnectDelay(failures), stopped);
     }
   }
 
@@ -85,25 +91,28 @@ export class LiveConnection {
     }
   }
 
+  /** Waits for a time, or until the browser is online again, or until `retry`. */
+  private pause(ms: number, stopped: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        stopped.removeEventListener("abort", done);
+        window.removeEventListener("online", done);
+        this.wake = undefined;
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      stopped.addEventListener("abort", done);
+      window.addEventListener("online", done);
+      this.wake = done;
+    });
+  }
+
   private setStatus(status: LiveStatus) {
     if (status === this.status) return;
     this.status = status;
     this.statusListeners.forEach((listener) => listener());
   }
-}
-
-function pause(ms: number, stopped: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
-    function done() {
-      clearTimeout(timer);
-      stopped.removeEventListener("abort", done);
-      window.removeEventListener("online", done);
-      resolve();
-    }
-    stopped.addEventListener("abort", done);
-    window.addEventListener("online", done);
-  });
 }
 
 export const live = new LiveConnection();

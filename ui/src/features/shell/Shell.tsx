@@ -8,6 +8,7 @@ import { IconButton } from "@/components/Button";
 import { ErrorState, Loading } from "@/components/States";
 import { useWhoami } from "@/data/session";
 import { Logo } from "./Logo";
+import { OfflineBanner } from "./OfflineBanner";
 import { Sidebar } from "./Sidebar";
 import { useShortcuts } from "./useShortcuts";
 
@@ -57,6 +58,7 @@ export function Shell() {
             <Search size={17} aria-hidden />
           </IconButton>
         </header>
+        <OfflineBanner />
         <Outlet />
       </div>
       <Dialog.Root open={menu} onOpenChange={setMenu}>
