@@ -10,6 +10,10 @@ describe("standingRules", () => {
     ]);
   });
 
+  it("an agentic tool has no setting of an agent", () => {
+    expect(standingRules(["agent"], "crm/delete", "deal-manager", "agentic-tool").rules).toEqual([]);
+  });
+
   it("offers nothing if a guardrail requires the approval", () => {
     expect(standingRules(["tool", "guardrail"], "a", "b")).toMatchObject({ rules: [], impossible: expect.stringContaining("guardrail") });
   });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { agentRunCommand, shellQuote, splitCommand, stateCurl, toolRunCurl } from "./commands";
+import { repeatRun, shellQuote, splitCommand, stateCurl, toolRunCurl } from "./commands";
 
 it("quotes what a shell would interpret", () => {
   expect(["ord-1001", "two words", "it's", "$HOME", ""].map(shellQuote)).toEqual(["ord-1001", "'two words'", "'it'\\''s'", "'$HOME'", "''"]);
@@ -17,8 +17,10 @@ it("has no body in a request that reads", () => {
   );
 });
 
-it("repeats a run on the command line", () => {
-  expect(agentRunCommand("sales/clerk", "Hello there")).toBe("toolwright agents run sales/clerk 'Hello there'");
+it("repeats runs of agents and direct calls", () => {
+  expect(repeatRun({ kind: "agent", subject: "sales/clerk" }, "Hello there", undefined)?.command).toBe("toolwright agents run sales/clerk 'Hello there'");
+  expect(repeatRun({ kind: "tool", subject: "crm/get" }, "", { id: 1 })?.command).toBe("toolwright tools run crm/get --input '{\"id\":1}'");
+  expect(repeatRun({ kind: "agentic-tool", subject: "deal-manager" }, "Move it", undefined)).toBeUndefined();
 });
 
 it("splits a command line at spaces outside of quotes", () => {

@@ -14,11 +14,11 @@ export function curl(path: string, body?: unknown): string {
   return lines.join(" \\\n  ");
 }
 
-export function agentRunCurl(agentRef: string, userMessage: string): string {
+function agentRunCurl(agentRef: string, userMessage: string): string {
   return curl(`/api/v1/ai/agents/${encodeURIComponent(agentRef)}/execute`, { userMessage });
 }
 
-export function agentRunCommand(agentRef: string, userMessage: string): string {
+function agentRunCommand(agentRef: string, userMessage: string): string {
   return `toolwright agents run ${shellQuote(agentRef)} ${shellQuote(userMessage)}`;
 }
 
@@ -38,4 +38,11 @@ export function stateCurl(runId: string, at: number): string {
 export function splitCommand(line: string): string[] {
   const words = line.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
   return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
+}
+
+/** How to repeat a run: as a request and as a command. Only runs of agents and direct calls can be repeated this way. */
+export function repeatRun(run: { kind: string; subject: string }, message: string, input: unknown): { curl: string; command: string } | undefined {
+  if (run.kind === "agent") return { curl: agentRunCurl(run.subject, message), command: agentRunCommand(run.subject, message) };
+  if (run.kind === "tool") return { curl: toolRunCurl(run.subject, input), command: toolRunCommand(run.subject, input) };
+  return undefined;
 }

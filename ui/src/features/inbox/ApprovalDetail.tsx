@@ -7,6 +7,7 @@ import { Code, SideEffectsBadge } from "@/components/Labels";
 import { CodeInput, Segments, TextArea } from "@/components/Fields";
 import { JsonView } from "@/components/Code";
 import { RichText } from "@/components/RichText";
+import { SubjectLink } from "@/components/SubjectLink";
 import { ErrorNote } from "@/components/States";
 import { Time, useNow } from "@/components/Time";
 import { type Approval, useDecide } from "@/data/approvals";
@@ -74,14 +75,15 @@ export function ApprovalDetail({ approval, onDecided, onAlways }: ApprovalDetail
 
 function Heading({ approval }: { approval: Approval }) {
   const tool = useTool(approval.toolRef, approval.version).data;
+  const kind = useRun(approval.runId).data?.kind ?? "agent";
   const now = useNow();
   const level = urgency(approval.expiresAt, now);
   return (
     <header>
       <p className="text-muted">
-        <Link to="/agents/$ref" params={{ ref: approval.agentRef }} className="font-medium text-text hover:underline">
+        <SubjectLink kind={kind} subject={approval.agentRef} className="font-medium text-text hover:underline">
           {approval.agentRef}
-        </Link>{" "}
+        </SubjectLink>{" "}
         wants to call
       </p>
       <h2 className="text-lg font-semibold tracking-[-0.012em] [overflow-wrap:anywhere]">

@@ -4,12 +4,14 @@ import { Dialog } from "@/components/Overlay";
 import { ErrorNote } from "@/components/States";
 import { useChangeAgent } from "@/data/agents";
 import { type Approval, useApproveAndWait } from "@/data/approvals";
+import { useRun } from "@/data/runs";
 import { useChangeTool } from "@/data/tools";
 import { standingRules } from "@/model/approval";
 
 /** Shows the exact change after which calls like this one need no approval, and makes it. */
 export function StandingRuleDialog({ approval, onClose }: { approval: Approval; onClose: () => void }) {
-  const { rules, impossible } = standingRules(approval.triggers, approval.toolRef, approval.agentRef);
+  const run = useRun(approval.runId).data;
+  const { rules, impossible } = standingRules(approval.triggers, approval.toolRef, approval.agentRef, run?.kind);
   const approve = useApproveAndWait();
   const changeTool = useChangeTool(approval.toolRef);
   const changeAgent = useChangeAgent(approval.agentRef);

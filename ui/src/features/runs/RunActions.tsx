@@ -5,7 +5,7 @@ import { Button, IconButton } from "@/components/Button";
 import { Menu, MenuItem, MenuLine } from "@/components/Overlay";
 import { ErrorNote } from "@/components/States";
 import { type Run, useCancelRun } from "@/data/runs";
-import { agentRunCommand, agentRunCurl, stateCurl, toolRunCommand, toolRunCurl } from "@/model/commands";
+import { repeatRun, stateCurl } from "@/model/commands";
 import type { EntrySummary } from "@/model/entries";
 import { hasEnded } from "@/model/status";
 import { CompareDialog } from "./CompareDialog";
@@ -27,9 +27,8 @@ export function RunActions({ run, entries, entry }: Props) {
   const navigate = useNavigate();
   const ended = hasEnded(run.status);
   const close = () => setOpen(undefined);
-  const message = run.kind === "agent" ? (entries[0]?.detail ?? "") : undefined;
+  const repeat = repeatRun(run, entries[0]?.detail ?? "", run.toolCalls[0]?.input);
   const copy = (text: string) => void navigator.clipboard.writeText(text);
-  const input = run.toolCalls[0]?.input;
   return (
     <>
       <Button onClick={() => setOpen("fork")} disabledReason={entry?.canFork ? undefined : (entry?.whyNot ?? "Select an entry of the timeline")}>
@@ -53,12 +52,16 @@ export function RunActions({ run, entries, entry }: Props) {
           </IconButton>
         }
       >
-        <MenuItem onSelect={() => copy(message === undefined ? toolRunCurl(run.subject, input) : agentRunCurl(run.subject, message))}>
-          <Copy size={14} aria-hidden /> Copy this run as curl
-        </MenuItem>
-        <MenuItem onSelect={() => copy(message === undefined ? toolRunCommand(run.subject, input) : agentRunCommand(run.subject, message))}>
-          <Terminal size={14} aria-hidden /> Copy this run as a command
-        </MenuItem>
+        {repeat && (
+          <>
+            <MenuItem onSelect={() => copy(repeat.curl)}>
+              <Copy size={14} aria-hidden /> Copy this run as curl
+            </MenuItem>
+            <MenuItem onSelect={() => copy(repeat.command)}>
+              <Terminal size={14} aria-hidden /> Copy this run as a command
+            </MenuItem>
+          </>
+        )}
         {entry && (
           <MenuItem onSelect={() => copy(stateCurl(run.id, entry.n))}>
             <Copy size={14} aria-hidden /> Copy the state at entry {entry.n} as curl

@@ -36,7 +36,7 @@ export function RunDetail() {
 }
 
 function titleOf(run: Run, entries: EntrySummary[]): string {
-  const message = run.kind === "agent" ? entries[0]?.detail : undefined;
+  const message = run.kind !== "tool" ? entries[0]?.detail : undefined;
   return message ? firstLine(message) : run.subject;
 }
 

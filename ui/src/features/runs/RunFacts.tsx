@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { ButtonLink } from "@/components/Button";
 import { CopyButton } from "@/components/Copy";
 import { Hint } from "@/components/Hint";
+import { SubjectLink } from "@/components/SubjectLink";
 import { Warnings } from "@/components/States";
 import { Time, useNow } from "@/components/Time";
 import { type Run, type RunNode, useRunTree, useVerification } from "@/data/runs";
@@ -42,12 +43,11 @@ export function RunFacts({ run }: { run: Run }) {
 }
 
 function Subject({ run }: { run: Run }) {
-  const isAgent = run.kind === "agent";
   return (
-    <Link to={isAgent ? "/agents/$ref" : "/tools/$ref"} params={{ ref: run.subject }} className="font-medium text-text hover:underline">
+    <SubjectLink kind={run.kind} subject={run.subject} className="font-medium text-text hover:underline">
       {run.subject}
       {run.agentVersion && <span className="ml-1 font-normal text-faint">{run.agentVersion}</span>}
-    </Link>
+    </SubjectLink>
   );
 }
 
