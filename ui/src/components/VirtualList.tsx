@@ -1,3 +1,4 @@
+import { cx } from "./cx";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, type ReactNode, useEffect, useRef } from "react";
 
@@ -44,7 +45,7 @@ export function VirtualList<T>({ items, rowHeight, label, header, row, hasMore, 
 /** The names of the columns above a list. */
 export function ListHeader({ columns, names }: { columns: string; names: { name: string; right?: boolean }[] }) {
   return (
-    <div aria-hidden className={`${columns} hidden h-9 shrink-0 border-b bg-sunken text-xs text-faint md:grid`}>
+    <div aria-hidden className={cx(columns, "hidden h-9 shrink-0 border-b bg-sunken text-xs text-faint md:grid")}>
       {names.map(({ name, right }) => (
         <span key={name} className={right ? "text-right" : undefined}>
           {name}

@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { ArrowRight, CheckCheck, CircleDashed, ShieldCheck } from "lucide-react";
 import { useMemo } from "react";
+import { cx } from "@/components/cx";
 import { RunStatusBadge } from "@/components/Badge";
 import { Card, CardHeader, Page } from "@/components/Page";
 import { Empty, ErrorState, Loading } from "@/components/States";
@@ -78,7 +79,7 @@ function Figure({
   return (
     <Link to="/runs" search={to} className="bg-surface px-4 py-3 -outline-offset-2 hover:bg-hover">
       <span className="block text-xs text-faint">{label}</span>
-      <span className={`mt-1 block text-2xl font-semibold tracking-tight tabular ${tone ?? ""}`}>
+      <span className={cx("mt-1 block text-2xl font-semibold tracking-tight tabular", tone)}>
         {value === undefined ? "–" : typeof value === "number" ? count(value) : value}
       </span>
     </Link>

@@ -1,6 +1,7 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Waypoints } from "lucide-react";
 import { type CSSProperties, useMemo } from "react";
+import { cx } from "@/components/cx";
 import { RunStatusBadge } from "@/components/Badge";
 import { ButtonLink } from "@/components/Button";
 import { Page } from "@/components/Page";
@@ -68,7 +69,7 @@ function Row({ run, style }: { run: RunSummary; style: CSSProperties }) {
   const isCall = run.kind === "tool";
   return (
     <li className="absolute inset-x-0 border-b hover:bg-hover" style={style}>
-      <Link to="/runs/$id" params={{ id: run.id }} className={`${COLUMNS} h-full -outline-offset-2`}>
+      <Link to="/runs/$id" params={{ id: run.id }} className={cx(COLUMNS, "h-full -outline-offset-2")}>
         <span className="order-2 md:order-none">
           <RunStatusBadge status={run.status} />
         </span>

@@ -1,6 +1,7 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Plus, TriangleAlert, Wrench } from "lucide-react";
 import { type CSSProperties, useMemo } from "react";
+import { cx } from "@/components/cx";
 import { Badge } from "@/components/Badge";
 import { Button, ButtonLink } from "@/components/Button";
 import { SearchInput, Select } from "@/components/Fields";
@@ -101,7 +102,7 @@ function Row({ tool, style, drift }: { tool: ToolItem; style: CSSProperties; dri
   const state = lifecycle(tool.status);
   return (
     <li className="absolute inset-x-0 border-b hover:bg-hover" style={style}>
-      <Link to="/tools/$ref" params={{ ref: tool.slug }} className={`${COLUMNS} h-full -outline-offset-2`}>
+      <Link to="/tools/$ref" params={{ ref: tool.slug }} className={cx(COLUMNS, "h-full -outline-offset-2")}>
         <span className="min-w-0">
           <span className="block truncate font-medium">{tool.slug}</span>
           <span className="block truncate text-xs text-faint">{firstLine(tool.description ?? "")}</span>

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { cx } from "@/components/cx";
 import { JsonView } from "@/components/Code";
 import { Segments } from "@/components/Fields";
 import { Card, CardHeader } from "@/components/Page";
@@ -57,7 +58,7 @@ const INDENTS = ["pl-4", "pl-9", "pl-14", "pl-19"];
 
 function FieldRow({ row }: { row: SchemaRow }) {
   return (
-    <li className={`${INDENTS[Math.min(row.depth, 3)]} py-2.5 pr-4`}>
+    <li className={cx(INDENTS[Math.min(row.depth, 3)], "py-2.5 pr-4")}>
       <p className="flex flex-wrap items-baseline gap-x-2">
         <code className="font-mono text-[12.5px] font-medium">{row.name}</code>
         <span className="text-xs text-faint">{row.type}</span>

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { cx } from "@/components/cx";
 import { Badge } from "@/components/Badge";
 import { Select } from "@/components/Fields";
 import { Card, CardHeader } from "@/components/Page";
@@ -82,7 +83,7 @@ function Changes({ tool, from, to }: { tool: Tool; from: number | undefined; to:
 
 function Line({ className, sign, value }: { className: string; sign: string; value: unknown }) {
   return (
-    <p className={`${className} font-mono text-xs whitespace-pre-wrap [overflow-wrap:anywhere]`}>
+    <p className={cx(className, "font-mono text-xs whitespace-pre-wrap [overflow-wrap:anywhere]")}>
       {sign} {typeof value === "string" ? value : JSON.stringify(value)}
     </p>
   );
