@@ -123,7 +123,11 @@ test("the tools of an MCP server are listed, then imported", async () => {
   await page.getByRole("textbox", { name: "Prefix of the tools" }).fill("peer");
   await page.getByRole("button", { name: "Preview" }).click();
   await page.getByRole("button", { name: /^Import \d+ tools?$/ }).click();
-  await page.getByRole("heading", { name: "Readiness" }).or(page.getByRole("heading", { name: /eady$/ })).first().waitFor();
+  await page
+    .getByRole("heading", { name: "Readiness" })
+    .or(page.getByRole("heading", { name: /eady$/ }))
+    .first()
+    .waitFor();
   const { items } = await server.request("GET", "/api/v1/ai-tools?text=peer&limit=100");
   assert.ok(items.some((tool) => tool.toolType === "EXTERNAL_MCP"));
 });

@@ -10,7 +10,9 @@ export function Checks({ checks }: { checks: Schemas["CheckView"][] }) {
         <li key={check.check + check.message} className="flex gap-2.5 px-4 py-2.5">
           <CheckIcon status={check.status} />
           <div className="min-w-0">
-            <p className="[overflow-wrap:anywhere]"><RichText text={check.message} /></p>
+            <p className="[overflow-wrap:anywhere]">
+              <RichText text={check.message} />
+            </p>
             {check.remedy && (
               <p className="text-xs text-faint [overflow-wrap:anywhere]">
                 <RichText text={check.remedy} />

@@ -1,6 +1,6 @@
 import { cx } from "./cx";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type CSSProperties, type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, memo, useEffect, useRef } from "react";
 
 /** The list loads more when this many rows are left below the last visible row. */
 const LOAD_AHEAD = 30;
@@ -10,14 +10,15 @@ interface VirtualListProps<T> {
   rowHeight: number;
   label: string;
   header?: ReactNode;
-  /** Renders a row. The style places it. */
-  row: (item: T, style: CSSProperties) => ReactNode;
+  keyOf: (item: T) => string;
+  /** Renders the content of a row. The function must be stable, because a row is rendered again only if it changes. */
+  row: (item: T) => ReactNode;
   hasMore: boolean;
   loadMore: () => void;
 }
 
 /** A framed list that renders only the visible rows and loads more when it is scrolled to its end. */
-export function VirtualList<T>({ items, rowHeight, label, header, row, hasMore, loadMore }: VirtualListProps<T>) {
+export function VirtualList<T>({ items, rowHeight, label, header, keyOf, row, hasMore, loadMore }: VirtualListProps<T>) {
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: items.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12 });
   const last = virtual.getVirtualItems().at(-1)?.index ?? 0;
@@ -34,13 +35,29 @@ export function VirtualList<T>({ items, rowHeight, label, header, row, hasMore, 
         <ul className="relative" style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map((item) => {
             const one = items[item.index];
-            return one === undefined ? null : row(one, { height: rowHeight, transform: `translateY(${item.start}px)` });
+            return one === undefined ? null : <Slot key={keyOf(one)} item={one} row={row} top={item.start} height={rowHeight} />;
           })}
         </ul>
       </div>
     </section>
   );
 }
+
+interface SlotProps<T> {
+  item: T;
+  row: (item: T) => ReactNode;
+  top: number;
+  height: number;
+}
+
+/** The place of a row. Scrolling renders only the rows that appear. */
+const Slot = memo(function Slot<T>({ item, row, top, height }: SlotProps<T>) {
+  return (
+    <li className="absolute inset-x-0 border-b hover:bg-hover" style={{ height, transform: `translateY(${top}px)` }}>
+      {row(item)}
+    </li>
+  );
+}) as <T>(props: SlotProps<T>) => ReactNode;
 
 /** The names of the columns above a list. */
 export function ListHeader({ columns, names }: { columns: string; names: { name: string; right?: boolean }[] }) {

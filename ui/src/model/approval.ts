@@ -27,7 +27,12 @@ export interface StandingRule {
 }
 
 /** Returns the changes that would be necessary, or a reason why no setting can be changed for it. */
-export function standingRules(triggers: string[], toolRef: string, agentRef: string, runKind = "agent"): { rules: StandingRule[]; impossible?: string } {
+export function standingRules(
+  triggers: string[],
+  toolRef: string,
+  agentRef: string,
+  runKind = "agent",
+): { rules: StandingRule[]; impossible?: string } {
   const rules: StandingRule[] = [];
   for (const trigger of triggers) {
     if (trigger === "tool") {

@@ -18,7 +18,9 @@ it("has no body in a request that reads", () => {
 });
 
 it("repeats runs of agents and direct calls", () => {
-  expect(repeatRun({ kind: "agent", subject: "sales/clerk" }, "Hello there", undefined)?.command).toBe("toolwright agents run sales/clerk 'Hello there'");
+  expect(repeatRun({ kind: "agent", subject: "sales/clerk" }, "Hello there", undefined)?.command).toBe(
+    "toolwright agents run sales/clerk 'Hello there'",
+  );
   expect(repeatRun({ kind: "tool", subject: "crm/get" }, "", { id: 1 })?.command).toBe("toolwright tools run crm/get --input '{\"id\":1}'");
   expect(repeatRun({ kind: "agentic-tool", subject: "deal-manager" }, "Move it", undefined)).toBeUndefined();
 });

@@ -6,5 +6,10 @@ it("a pattern matches the operation id of a tool", () => {
 });
 
 it("compares lists without regard to their order", () => {
-  expect([sameNames(["a", "b"], ["b", "a"]), sameNames(["a"], ["a", "b"]), sameNames(["a", "b"], ["a"]), sameNames(["a", "b"], ["a", "c"])]).toEqual([true, false, false, false]);
+  expect([sameNames(["a", "b"], ["b", "a"]), sameNames(["a"], ["a", "b"]), sameNames(["a", "b"], ["a"]), sameNames(["a", "b"], ["a", "c"])]).toEqual([
+    true,
+    false,
+    false,
+    false,
+  ]);
 });

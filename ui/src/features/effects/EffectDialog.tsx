@@ -36,7 +36,11 @@ export function EffectDialog({ effect, onClose }: { effect: Effect; onClose: () 
             ["Note", effect.resolution?.note],
           ]}
         />
-        {effect.error && <p className="rounded-md bg-bad-soft px-3 py-2 text-bad [overflow-wrap:anywhere]"><RichText text={effect.error} /></p>}
+        {effect.error && (
+          <p className="rounded-md bg-bad-soft px-3 py-2 text-bad [overflow-wrap:anywhere]">
+            <RichText text={effect.error} />
+          </p>
+        )}
         <section>
           <h3 className="mb-2 text-[13px] font-semibold">Exact arguments</h3>
           <Arguments input={effect.input as Json} previous={undefined} />

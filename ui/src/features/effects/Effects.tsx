@@ -1,6 +1,6 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { Undo2, Zap } from "lucide-react";
-import { type CSSProperties, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { OutcomeBadge } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { cx } from "@/components/cx";
@@ -36,11 +36,17 @@ export function Effects() {
   const filtered = Object.keys(search).length > 0;
   const set = (change: Record<string, string>) => void navigate({ search: parseEffectSearch({ ...search, ...change }), replace: true });
 
-  function toggle(id: string) {
-    const next = new Set(marked);
-    if (!next.delete(id)) next.add(id);
-    setMarked(next);
-  }
+  const toggle = useCallback((id: string) => {
+    setMarked((previous) => {
+      const next = new Set(previous);
+      if (!next.delete(id)) next.add(id);
+      return next;
+    });
+  }, []);
+  const row = useCallback(
+    (effect: Effect) => <Row effect={effect} marked={marked.has(effect.id)} onMark={toggle} onOpen={setOpened} />,
+    [marked, toggle],
+  );
 
   return (
     <Page
@@ -80,9 +86,8 @@ export function Effects() {
           items={effects}
           rowHeight={ROW_HEIGHT}
           header={<ListHeader columns={COLUMNS} names={HEADER} />}
-          row={(effect, style) => (
-            <Row key={effect.id} effect={effect} style={style} marked={marked.has(effect.id)} onMark={toggle} onOpen={setOpened} />
-          )}
+          keyOf={keyOf}
+          row={row}
           hasMore={query.hasNextPage}
           loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
         />
@@ -143,16 +148,17 @@ const HEADER = [
 
 interface RowProps {
   effect: Effect;
-  style: CSSProperties;
   marked: boolean;
   onMark: (id: string) => void;
   onOpen: (id: string) => void;
 }
 
-function Row({ effect, style, marked, onMark, onOpen }: RowProps) {
+const keyOf = (effect: Effect) => effect.id;
+
+function Row({ effect, marked, onMark, onOpen }: RowProps) {
   const obstacle = undoObstacle(effect);
   return (
-    <li className={cx(COLUMNS, "absolute inset-x-0 border-b", marked ? "bg-selected" : "hover:bg-hover")} style={style}>
+    <div className={cx(COLUMNS, "relative h-full", marked && "bg-selected")}>
       <input
         type="checkbox"
         aria-label={`Select ${effect.toolRef}`}
@@ -172,6 +178,6 @@ function Row({ effect, style, marked, onMark, onOpen }: RowProps) {
       </span>
       <span className="hidden text-xs text-muted md:block">{effect.reversible ? "Yes" : "No"}</span>
       <Time at={effect.endedAt} className="hidden text-right text-xs text-faint md:block" />
-    </li>
+    </div>
   );
 }

@@ -92,7 +92,11 @@ function Heading({ approval }: { approval: Approval }) {
         </Link>{" "}
         <span className="text-sm font-normal text-faint">{approval.version}</span>
       </h2>
-      {tool?.description && <p className="mt-1 line-clamp-2 max-w-[70ch] text-muted"><RichText text={tool.description} /></p>}
+      {tool?.description && (
+        <p className="mt-1 line-clamp-2 max-w-[70ch] text-muted">
+          <RichText text={tool.description} />
+        </p>
+      )}
       <div className="mt-3 flex flex-wrap items-center gap-1.5">
         <SideEffectsBadge value={approval.sideEffects} />
         {tool && <Reversible compensateToolRef={tool.compensateToolRef} writes={approval.sideEffects === "writes"} />}

@@ -1,6 +1,6 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Waypoints } from "lucide-react";
-import { type CSSProperties, useMemo } from "react";
+import { useMemo } from "react";
 import { cx } from "@/components/cx";
 import { RunStatusBadge } from "@/components/Badge";
 import { ButtonLink } from "@/components/Button";
@@ -39,7 +39,8 @@ export function RunList() {
           items={runs}
           rowHeight={ROW_HEIGHT}
           header={<ListHeader columns={COLUMNS} names={HEADER} />}
-          row={(run, style) => <Row key={run.id} run={run} style={style} />}
+          keyOf={keyOf}
+          row={renderRow}
           hasMore={query.hasNextPage}
           loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
         />
@@ -65,37 +66,38 @@ const HEADER = [
   { name: "Started", right: true },
 ];
 
-function Row({ run, style }: { run: RunSummary; style: CSSProperties }) {
+const keyOf = (run: RunSummary) => run.id;
+const renderRow = (run: RunSummary) => <Row run={run} />;
+
+function Row({ run }: { run: RunSummary }) {
   const isCall = run.kind === "tool";
   return (
-    <li className="absolute inset-x-0 border-b hover:bg-hover" style={style}>
-      <Link to="/runs/$id" params={{ id: run.id }} className={cx(COLUMNS, "h-full -outline-offset-2")}>
-        <span className="order-2 md:order-none">
-          <RunStatusBadge status={run.status} />
-        </span>
-        <span className="min-w-0">
-          <span className="block truncate font-medium">{run.userMessage ? firstLine(run.userMessage) : run.subject}</span>
-          <span className="block truncate text-xs text-faint">
-            {isCall ? "direct call" : run.subject}
-            {run.forkedFrom && " · fork"}
-            {run.parentRunId && " · child run"}
-            {run.trial && ` · ${run.trial.kind}`}
-            <span className="md:hidden">
-              {" · "}
-              <Time at={run.startedAt} />
-            </span>
+    <Link to="/runs/$id" params={{ id: run.id }} preload={false} className={cx(COLUMNS, "h-full -outline-offset-2")}>
+      <span className="order-2 md:order-none">
+        <RunStatusBadge status={run.status} />
+      </span>
+      <span className="min-w-0">
+        <span className="block truncate font-medium">{run.userMessage ? firstLine(run.userMessage) : run.subject}</span>
+        <span className="block truncate text-xs text-faint">
+          {isCall ? "direct call" : run.subject}
+          {run.forkedFrom && " · fork"}
+          {run.parentRunId && " · child run"}
+          {run.trial && ` · ${run.trial.kind}`}
+          <span className="md:hidden">
+            {" · "}
+            <Time at={run.startedAt} />
           </span>
         </span>
-        <Cell>{run.costUsd > 0 ? cost(run.costUsd) : "–"}</Cell>
-        <Cell>{run.tokensUsed > 0 ? shortCount(run.tokensUsed) : "–"}</Cell>
-        <Cell>
-          <RunDuration run={run} />
-        </Cell>
-        <Cell>
-          <Time at={run.startedAt} />
-        </Cell>
-      </Link>
-    </li>
+      </span>
+      <Cell>{run.costUsd > 0 ? cost(run.costUsd) : "–"}</Cell>
+      <Cell>{run.tokensUsed > 0 ? shortCount(run.tokensUsed) : "–"}</Cell>
+      <Cell>
+        <RunDuration run={run} />
+      </Cell>
+      <Cell>
+        <Time at={run.startedAt} />
+      </Cell>
+    </Link>
   );
 }
 

@@ -112,7 +112,10 @@ function Axis({ scale }: { scale: TimeScale }) {
           <span
             key={fold.at}
             title={`${duration(fold.ms)} of waiting, folded`}
-            className={cx("absolute top-1/2 -translate-y-1/2 rounded bg-wait-soft px-1 whitespace-nowrap text-wait", fold.at < LAST_LABEL && "-translate-x-1/2")}
+            className={cx(
+              "absolute top-1/2 -translate-y-1/2 rounded bg-wait-soft px-1 whitespace-nowrap text-wait",
+              fold.at < LAST_LABEL && "-translate-x-1/2",
+            )}
             style={fold.at < LAST_LABEL ? { left: `${fold.at * 100}%` } : { right: 0 }}
           >
             {duration(fold.ms)}
@@ -189,7 +192,10 @@ function Row({ entry, top, scale, selected, past, onSelect }: RowProps) {
         />
         {took >= 1 && (
           <span
-            className={cx("absolute top-1/2 -translate-y-1/2 px-1.5 text-[11px] whitespace-nowrap tabular", text === "inside" && !past ? "font-medium text-text" : TEXTS[text])}
+            className={cx(
+              "absolute top-1/2 -translate-y-1/2 px-1.5 text-[11px] whitespace-nowrap tabular",
+              text === "inside" && !past ? "font-medium text-text" : TEXTS[text],
+            )}
             style={textPosition(text, left, right)}
           >
             {duration(took)}

@@ -53,12 +53,24 @@ export function ImportMcp() {
         >
           {place === "url" ? (
             <Field label="URL of the MCP server">
-              {(id) => <Input id={id} type="url" value={url} onChange={(event) => setUrl(event.target.value)} placeholder="https://mcp.example.com/mcp" />}
+              {(id) => (
+                <Input id={id} type="url" value={url} onChange={(event) => setUrl(event.target.value)} placeholder="https://mcp.example.com/mcp" />
+              )}
             </Field>
           ) : (
-            <Field label="Command" hint="The server starts this program and talks to it over standard input and output. Only administrators may do this.">
+            <Field
+              label="Command"
+              hint="The server starts this program and talks to it over standard input and output. Only administrators may do this."
+            >
               {(id, note) => (
-                <Input id={id} aria-describedby={note} value={command} onChange={(event) => setCommand(event.target.value)} placeholder="npx -y @example/mcp-server" className="font-mono" />
+                <Input
+                  id={id}
+                  aria-describedby={note}
+                  value={command}
+                  onChange={(event) => setCommand(event.target.value)}
+                  placeholder="npx -y @example/mcp-server"
+                  className="font-mono"
+                />
               )}
             </Field>
           )}
@@ -88,7 +100,9 @@ export function ImportMcp() {
               variant="primary"
               busy={run.isPending}
               disabledReason={preview.data.imported.length === 0 ? "There is nothing new to import" : undefined}
-              onClick={() => run.mutate(source, { onSuccess: (result) => void navigate({ to: "/integrations/$ref", params: { ref: result.providerRef } }) })}
+              onClick={() =>
+                run.mutate(source, { onSuccess: (result) => void navigate({ to: "/integrations/$ref", params: { ref: result.providerRef } }) })
+              }
             >
               Import {plural(preview.data.imported.length, "tool")}
             </Button>

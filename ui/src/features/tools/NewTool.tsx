@@ -16,7 +16,11 @@ type Way = "openapi" | "mcp" | Template;
 export function NewTool() {
   const [way, setWay] = useState<Way>("openapi");
   return (
-    <Page title="New tool" parent={{ to: "/tools", label: "Tools" }} description="Import the operations of an API or of an MCP server, or describe one tool.">
+    <Page
+      title="New tool"
+      parent={{ to: "/tools", label: "Tools" }}
+      description="Import the operations of an API or of an MCP server, or describe one tool."
+    >
       <div className="mb-4 max-w-full overflow-x-auto">
         <Segments<Way>
           label="How"

@@ -1,6 +1,6 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Plus, TriangleAlert, Wrench } from "lucide-react";
-import { type CSSProperties, useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import { cx } from "@/components/cx";
 import { Badge } from "@/components/Badge";
 import { Button, ButtonLink } from "@/components/Button";
@@ -25,6 +25,7 @@ export function ToolList() {
   const total = useToolCount().data;
   const drift = useOpenDrift().data;
   const drifting = useMemo(() => new Set(drift?.items.map((finding) => finding.toolRef)), [drift]);
+  const row = useCallback((tool: ToolItem) => <Row tool={tool} drift={drifting.has(tool.slug)} />, [drifting]);
   const tools = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const categories = useMemo(() => [...new Set(tools.map((tool) => tool.category).filter((category) => category != null))].sort(), [tools]);
   const set = (change: Record<string, string>) => void navigate({ search: parseToolSearch({ ...search, ...change }), replace: true });
@@ -81,7 +82,8 @@ export function ToolList() {
           items={tools}
           rowHeight={ROW_HEIGHT}
           header={<ListHeader columns={COLUMNS} names={HEADER} />}
-          row={(tool, style) => <Row key={tool.id} tool={tool} style={style} drift={drifting.has(tool.slug)} />}
+          keyOf={keyOf}
+          row={row}
           hasMore={query.hasNextPage}
           loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
         />
@@ -98,27 +100,27 @@ function NoTools() {
   );
 }
 
-function Row({ tool, style, drift }: { tool: ToolItem; style: CSSProperties; drift: boolean }) {
+const keyOf = (tool: ToolItem) => tool.id;
+
+function Row({ tool, drift }: { tool: ToolItem; drift: boolean }) {
   const state = lifecycle(tool.status);
   return (
-    <li className="absolute inset-x-0 border-b hover:bg-hover" style={style}>
-      <Link to="/tools/$ref" params={{ ref: tool.slug }} className={cx(COLUMNS, "h-full -outline-offset-2")}>
-        <span className="min-w-0">
-          <span className="block truncate font-medium">{tool.slug}</span>
-          <span className="block truncate text-xs text-faint">{firstLine(tool.description ?? "")}</span>
-        </span>
-        <span className="hidden truncate text-muted md:block">{toolTypeName(tool.toolType)}</span>
-        <span className="hidden truncate text-muted md:block">{tool.category ?? "–"}</span>
-        <span className="hidden text-muted tabular md:block">{tool.version}</span>
-        <span className="flex gap-1.5">
-          <Badge tone={state.tone}>{state.label}</Badge>
-          {drift && (
-            <Badge tone="warn" title="Its outputs differ from its schema">
-              <TriangleAlert size={12} aria-hidden /> Drift
-            </Badge>
-          )}
-        </span>
-      </Link>
-    </li>
+    <Link to="/tools/$ref" params={{ ref: tool.slug }} className={cx(COLUMNS, "h-full -outline-offset-2")}>
+      <span className="min-w-0">
+        <span className="block truncate font-medium">{tool.slug}</span>
+        <span className="block truncate text-xs text-faint">{firstLine(tool.description ?? "")}</span>
+      </span>
+      <span className="hidden truncate text-muted md:block">{toolTypeName(tool.toolType)}</span>
+      <span className="hidden truncate text-muted md:block">{tool.category ?? "–"}</span>
+      <span className="hidden text-muted tabular md:block">{tool.version}</span>
+      <span className="flex gap-1.5">
+        <Badge tone={state.tone}>{state.label}</Badge>
+        {drift && (
+          <Badge tone="warn" title="Its outputs differ from its schema">
+            <TriangleAlert size={12} aria-hidden /> Drift
+          </Badge>
+        )}
+      </span>
+    </Link>
   );
 }

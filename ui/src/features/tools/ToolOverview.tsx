@@ -19,7 +19,8 @@ export function ToolOverview({ tool }: { tool: Tool }) {
         <Drift tool={tool} />
         {tool.longDescription && (
           <Card className="p-4" label="Long description">
-            <p className="whitespace-pre-wrap text-muted"><RichText text={tool.longDescription} />
+            <p className="whitespace-pre-wrap text-muted">
+              <RichText text={tool.longDescription} />
             </p>
           </Card>
         )}
