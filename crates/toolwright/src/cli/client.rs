@@ -24,6 +24,8 @@ pub(super) const AGENTIC_TOOLS: &str = "/api/v1/agentic-tools";
 pub(super) const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
 pub(super) const TYPES: &str = "/api/v1/ai/types";
 pub(super) const WORKFLOWS: &str = "/api/v1/ai/workflows";
+/// The path of workflow runs.
+pub(super) const WORKFLOW_INSTANCES: &str = "/api/v1/ai/workflow-instances";
 pub(super) const STEP_REGISTRATIONS: &str = "/api/v1/ai/step-registrations";
 pub(super) const CONDITION_BINDINGS: &str = "/api/v1/ai/condition-bindings";
 pub(super) const EFFECTS: &str = "/api/v1/ai/effects";
@@ -155,6 +157,11 @@ impl ApiClient {
     /// Sends a POST request and returns the response as a stream.
     pub(super) async fn post_stream(&self, path: &str, body: &Value) -> Result<Response, Failure> {
         self.stream(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Sends a POST request with a correlation id and returns the response as a stream.
+    pub(super) async fn post_correlated_stream(&self, path: &str, body: &Value, id: &str) -> Result<Response, Failure> {
+        self.stream(self.request(Method::POST, path).header("x-correlation-id", id).json(body)).await
     }
 
     /// Opens an event stream that starts after `last_event_id`.

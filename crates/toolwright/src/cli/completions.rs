@@ -15,7 +15,7 @@ use toolwright_api::wire::PageView;
 use super::Connection;
 use super::client::{
     AGENTIC_TOOLS, AGENTS, ApiClient, CONDITION_BINDINGS, FRAGMENTS, PROVIDERS, RUNS, STEP_REGISTRATIONS, TOOLS, TYPES,
-    WORKFLOWS,
+    WORKFLOW_INSTANCES, WORKFLOWS,
 };
 use super::failure::Failure;
 use super::fields::text;
@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// The environment variable that requests candidates. Its value is the name of the shell.
 const VARIABLE: &str = "COMPLETE";
 /// The commands that take names as arguments, each with the REST collection that contains these names.
-const NAMED: [(&str, &str); 11] = [
+const NAMED: [(&str, &str); 12] = [
     ("tools", TOOLS),
     ("agentic-tools", AGENTIC_TOOLS),
     ("agents", AGENTS),
@@ -35,6 +35,7 @@ const NAMED: [(&str, &str); 11] = [
     ("prompt-fragments", FRAGMENTS),
     ("types", TYPES),
     ("workflows", WORKFLOWS),
+    ("workflow-instances", WORKFLOW_INSTANCES),
     ("step-registrations", STEP_REGISTRATIONS),
     ("condition-bindings", CONDITION_BINDINGS),
     ("runs", RUNS),
@@ -100,7 +101,7 @@ fn candidates(typed: &OsStr, collection: &str) -> Vec<CompletionCandidate> {
 
 async fn names(collection: &str) -> Result<Vec<String>, Failure> {
     let client = ApiClient::new(&Connection::from_environment())?;
-    if collection != RUNS && collection != EXECUTIONS {
+    if ![RUNS, EXECUTIONS, WORKFLOW_INSTANCES].contains(&collection) {
         return Ok(suggest::names(&client, collection).await);
     }
     let page: PageView<Value> = client.get(collection, &[("limit", "100".to_owned())]).await?.read()?;

@@ -22,7 +22,7 @@ pub enum Exit {
     Invalid = 6,
     /// The server is unreachable or failed.
     Unavailable = 7,
-    /// The run waits for an approval or a client.
+    /// The run waits for an approval, a client, a signal or a time, or is paused.
     Waiting = 8,
     /// Ctrl-C: 128 plus the number of SIGINT.
     Interrupted = 130,
@@ -39,7 +39,7 @@ Exit codes:
   5  the name already exists, or the resource was modified concurrently
   6  the request or a definition is invalid
   7  the server is unreachable or failed
-  8  the run waits for an approval or a client";
+  8  the run waits for an approval, a client, a signal or a time, or is paused";
 
 impl Exit {
     /// Returns the exit code for an HTTP error status.

@@ -58,6 +58,7 @@ mod types;
 mod uses;
 mod version;
 mod versions;
+mod workflow_instances;
 mod workflows;
 
 use std::process::ExitCode;
@@ -99,9 +100,12 @@ pub(crate) enum Command {
     /// Define and inspect entity types
     #[command(subcommand)]
     Types(types::TypesCommand),
-    /// Define, inspect and check workflows
+    /// Define, inspect, check and run workflows
     #[command(subcommand)]
     Workflows(workflows::WorkflowsCommand),
+    /// Show, follow and control runs of workflows
+    #[command(subcommand)]
+    WorkflowInstances(workflow_instances::WorkflowInstancesCommand),
     /// Define tools under names that steps of workflows use
     #[command(subcommand)]
     StepRegistrations(step_registrations::StepRegistrationsCommand),
@@ -225,6 +229,7 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Gram(command) => gram::run(&cx, command).await,
         Command::Types(command) => types::run(&cx, command).await,
         Command::Workflows(command) => workflows::run(&cx, command).await,
+        Command::WorkflowInstances(command) => workflow_instances::run(&cx, command).await,
         Command::StepRegistrations(command) => step_registrations::run(&cx, command).await,
         Command::ConditionBindings(command) => condition_bindings::run(&cx, command).await,
         Command::Records(command) => records::run(&cx, command).await,

@@ -20,7 +20,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "gram",
         ],
     ),
-    ("Runs", &["runs", "approvals", "effects", "events", "conversations", "trials", "blobs"]),
+    ("Runs", &["runs", "workflow-instances", "approvals", "effects", "events", "conversations", "trials", "blobs"]),
     ("Data and drift", &["records", "drift"]),
     ("Administration", &["secrets", "keys", "realms", "principals", "models", "mcp", "completions"]),
 ];

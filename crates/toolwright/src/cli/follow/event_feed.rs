@@ -45,6 +45,17 @@ pub(crate) async fn start_run(client: &ApiClient, execute_path: &str, body: &Val
     Ok(ReconnectingStream::new(client, String::new(), sse_events(response)).into_feed())
 }
 
+/// Starts a run with a correlation id and returns its events.
+pub(crate) async fn start_correlated_run(
+    client: &ApiClient,
+    execute_path: &str,
+    body: &Value,
+    correlation: &str,
+) -> Result<EventFeed, Failure> {
+    let response = client.post_correlated_stream(execute_path, body, correlation).await?;
+    Ok(ReconnectingStream::new(client, String::new(), sse_events(response)).into_feed())
+}
+
 /// Returns the events of an existing run from its beginning.
 pub(crate) async fn watch_run(client: &ApiClient, run: &str) -> Result<EventFeed, Failure> {
     let response = client.get_stream(&events_path(run), "").await?;

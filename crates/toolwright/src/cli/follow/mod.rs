@@ -11,7 +11,9 @@ mod word_wrap;
 use serde_json::{Value, json};
 use toolwright_api::wire::RunView;
 
-pub(super) use event_feed::{EventFeed, RETRY_DELAYS, SseStream, sse_events, start_run, watch_run};
+pub(super) use event_feed::{
+    EventFeed, FeedItem, RETRY_DELAYS, SseStream, sse_events, start_correlated_run, start_run, watch_run,
+};
 pub(super) use follower::follow;
 pub(crate) use summary::pluralize;
 pub(super) use summary::{

@@ -18,10 +18,8 @@ pub(crate) fn summary_lines(output: &Output, state: &AgentResponseView, origin: 
     let status = state.response.status.as_str();
     let head = match state.response.status {
         RunStatus::Completed => paint.good(format!("✓ {status}")),
-        RunStatus::Running | RunStatus::AwaitingApproval | RunStatus::AwaitingClient => {
-            paint.warn(format!("… {status}"))
-        }
-        _ => paint.bad(format!("✗ {status}")),
+        status_now if status_now.is_terminal() => paint.bad(format!("✗ {status}")),
+        _ => paint.warn(format!("… {status}")),
     };
     let usage_summary = paint.dim(usage_summary(state, origin));
     let mut lines = match reason_text(state) {
@@ -38,8 +36,8 @@ pub(crate) fn summary_lines(output: &Output, state: &AgentResponseView, origin: 
 pub(crate) fn exit_code(state: &AgentResponseView) -> Exit {
     match state.response.status {
         RunStatus::Completed | RunStatus::Running => Exit::Ok,
-        RunStatus::AwaitingApproval | RunStatus::AwaitingClient => Exit::Waiting,
-        _ => Exit::Failed,
+        status if status.is_terminal() => Exit::Failed,
+        _ => Exit::Waiting,
     }
 }
 
@@ -170,6 +168,7 @@ mod tests {
     #[test]
     fn exit_codes_of_waiting_and_failed_runs_differ() {
         assert_eq!(exit_code(&run(json!({ "status": "AWAITING_APPROVAL" })).state), Exit::Waiting);
+        assert_eq!(exit_code(&run(json!({ "status": "WAITING" })).state), Exit::Waiting);
         assert_eq!(exit_code(&run(json!({ "status": "CANCELLED" })).state), Exit::Failed);
     }
 

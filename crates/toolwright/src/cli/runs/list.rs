@@ -48,8 +48,8 @@ pub(crate) struct ListArgs {
     /// about the end
     #[arg(long)]
     text: Option<String>,
-    /// Filter by kind: runs of agents, direct calls to tools, or runs of agentic or composite tools
-    #[arg(long, value_parser = ["agent", "tool", "agentic-tool", "composite-tool"])]
+    /// Filter by kind: runs of agents, direct calls to tools, runs of agentic or composite tools, or runs of workflows
+    #[arg(long, value_parser = ["agent", "tool", "agentic-tool", "composite-tool", "workflow"])]
     kind: Option<String>,
     /// Filter by conversation
     #[arg(long, value_name = "ID")]
@@ -83,7 +83,8 @@ impl ListArgs {
     }
 }
 
-fn parse_status(text: &str) -> Result<RunStatus, String> {
+/// Parses the status of a run in any case.
+pub(crate) fn parse_status(text: &str) -> Result<RunStatus, String> {
     let status_name = text.to_uppercase().replace('-', "_");
     RunStatus::ALL.into_iter().find(|status| status.as_str() == status_name).ok_or_else(|| {
         let all: Vec<String> = RunStatus::ALL.iter().map(|status| status.as_str().to_lowercase()).collect();

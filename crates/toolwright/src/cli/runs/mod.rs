@@ -14,6 +14,8 @@ mod tree;
 mod undo;
 mod watch;
 
+pub(super) use list::parse_status;
+
 use super::Context;
 use super::client::parse_name;
 use super::exit::Exit;

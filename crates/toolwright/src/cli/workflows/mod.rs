@@ -4,6 +4,7 @@ mod check;
 mod diff;
 mod graph;
 mod list;
+mod run;
 mod show;
 mod source;
 
@@ -25,6 +26,8 @@ pub(crate) enum WorkflowsCommand {
     Apply(apply::ApplyArgs),
     /// Check workflows in files or on the server, and write nothing
     Check(check::CheckArgs),
+    /// Run a workflow and follow its steps
+    Run(run::RunArgs),
     /// Print a workflow as a Mermaid, DOT or SVG graph
     Graph(graph::GraphArgs),
     /// Compare two workflows in files or on the server
@@ -47,6 +50,7 @@ pub(super) async fn run(cx: &Context, command: WorkflowsCommand) -> Result<Exit,
         WorkflowsCommand::Get(args) => show::run(cx, args).await,
         WorkflowsCommand::Apply(args) => apply::run(cx, args, Some(kind)).await,
         WorkflowsCommand::Check(args) => check::run(cx, args).await,
+        WorkflowsCommand::Run(args) => run::run(cx, args).await,
         WorkflowsCommand::Graph(args) => graph::run(cx, args).await,
         WorkflowsCommand::Diff(args) => diff::run(cx, &args).await,
         WorkflowsCommand::Export(args) => export::run_json(cx, kind, args).await,
