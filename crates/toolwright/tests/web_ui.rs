@@ -17,7 +17,7 @@ struct Server {
 
 impl Server {
     fn start(data: &std::path::Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_toolwright"))
+        let child = Command::new(env!("CARGO_BIN_EXE_toolwright"))
             .args(["serve", "--bind", "127.0.0.1:0", "--data"])
             .arg(data)
             .env("TOOLWRIGHT_ADMIN_KEY", "0123456789012345")
@@ -25,19 +25,20 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut server = Self { child, link: String::new() };
         // A thread reads the whole log, or the server would wait.
         let (sender, links) = mpsc::channel();
-        let log = BufReader::new(child.stderr.take().unwrap());
+        let log = BufReader::new(server.child.stderr.take().unwrap());
         std::thread::spawn(move || {
             for line in log.lines().map(Result::unwrap).filter(|line| line.contains("/login#token=")) {
                 let _ = sender.send(line.trim().to_owned());
             }
         });
         let mut ready = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        BufReader::new(server.child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         assert!(ready.starts_with("listening on "), "{ready}");
-        let link = links.recv_timeout(Duration::from_secs(10)).unwrap();
-        Self { child, link }
+        server.link = links.recv_timeout(Duration::from_secs(10)).unwrap();
+        server
     }
 }
 
