@@ -1,6 +1,9 @@
-//! Works on definitions of workflows without executing them: compares two definitions, and draws a definition as a graph.
+//! Works on definitions of workflows without executing them: compares two definitions, draws a definition as a
+//! graph, and converts definitions from and to Arazzo.
 //!
 //! A definition need not be valid. Its steps are checked elsewhere, when the definition is saved.
+
+pub mod arazzo;
 
 mod diff;
 mod edges;
