@@ -1,5 +1,10 @@
 //! Import and export of Arazzo documents.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails at the first unexpected value")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails at the first unexpected value"
+)]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -509,6 +514,9 @@ fn parallel_steps_are_written_in_order_and_read_with_their_dependencies() {
         json!({ "x": "$steps.a.outputs.0_id", "y": "$steps.b.outputs.body" })
     );
     assert_eq!(read(&written).unwrap().workflows, [definition]);
+    let mut changed = written;
+    changed["workflows"][0]["steps"][0]["onFailure"] = json!([{ "name": "x", "type": "goto", "stepId": "d" }]);
+    assert_eq!(refused(&changed), ["/workflows/0/steps/0"]);
 }
 
 #[test]
@@ -720,4 +728,17 @@ proptest! {
             imported.workflows.iter().for_each(compile);
         }
     }
+}
+
+#[test]
+fn examples_of_the_documentation_are_the_same_workflow() {
+    let page = include_str!("../../../docs/arazzo.md");
+    let blocks: Vec<&str> = page.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [source, definition] = blocks.as_slice() else {
+        panic!("the page must have two examples, got {}", blocks.len())
+    };
+    let definition = defined(serde_json::from_str(definition).unwrap());
+    assert_eq!(imported(&serde_json::from_str(source).unwrap()), definition);
+    let written = export(&[&definition], ArazzoVersion::V1_0, operation_of).unwrap();
+    assert_eq!(read(&written).unwrap().workflows, [definition]);
 }

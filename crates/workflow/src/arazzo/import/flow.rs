@@ -67,9 +67,14 @@ impl Graph {
         };
         for (at, step) in steps.iter().enumerate() {
             let next = if at + 1 < steps.len() { Target::Step(at + 1) } else { Target::End };
-            let is_next = matches!(&step.outcome.success, Success::Goto(target) if *target == next);
+            let is_next = matches!(&step.outcome.success, Success::Goto(target) if *target == next)
+                && step
+                    .outcome
+                    .failure
+                    .iter()
+                    .all(|(codes, target)| codes.is_empty() && [next, Target::End].contains(target));
             if graph.has_written && !is_next {
-                problems.add(&step.path, "`x-toolwright` with `dependsOn` and `onSuccess` exclude each other");
+                problems.add(&step.path, "steps with `dependsOn` in `x-toolwright` must lead to the next step");
             }
             let branch = graph.success(step);
             graph.branches.push(branch);
@@ -126,7 +131,7 @@ impl Graph {
         for (codes, target) in &step.outcome.failure {
             let Target::Step(to) = target else { break };
             let is_successor = matches!(&step.outcome.success, Success::Goto(success) if success == target);
-            if codes.is_empty() && routes.codes.is_empty() && (is_successor || self.has_written) {
+            if codes.is_empty() && routes.codes.is_empty() && is_successor {
                 return (OnError::Continue, Vec::new());
             }
             let known = rescues.iter().find(|(known, _)| known == to).map(|(_, rescue)| rescue.name.clone());
