@@ -2489,16 +2489,6 @@ class FindRequest(TypedDict):
     """The variables of the query."""
 
 
-class ForEach(TypedDict):
-    """A list of items for which a step runs."""
-
-    concurrency: NotRequired[int | None]
-    """The maximum number of items that run at the same time. Default: 8."""
-
-    items: dict[str, Any]
-    """An expression whose value is a list, or a list."""
-
-
 class ForkBody(TypedDict):
     """A fork of a run."""
 
@@ -4590,7 +4580,7 @@ class RunListParams(TypedDict):
     """`nextCursor` of the previous page."""
 
     kind: NotRequired[str | None]
-    """`agent` or `tool`."""
+    """`agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`."""
 
     limit: NotRequired[int | None]
     """The page size, from 1 to 100. Default: 20."""
@@ -4630,6 +4620,9 @@ class RunListParams(TypedDict):
     trialOf: NotRequired[str | None]
     """The trial of the runs, or the run that they replay or shadow."""
 
+    workflowRef: NotRequired[str | None]
+    """The workflow."""
+
 
 class RunNodeView(TypedDict):
     """A run of a tree."""
@@ -4646,7 +4639,7 @@ class RunNodeView(TypedDict):
     """The id of the run."""
 
     kind: str
-    """`agent` or `tool`."""
+    """`agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`."""
 
     parentRunId: NotRequired[str | None]
     """The run that started this one."""
@@ -4655,7 +4648,7 @@ class RunNodeView(TypedDict):
     """When the run started."""
 
     subject: str
-    """The name of the agent or tool."""
+    """The name of the agent, tool or workflow."""
 
     trial: NotRequired[RunTrialView | None]
 
@@ -4711,7 +4704,7 @@ class RunOriginView(TypedDict):
     """The id of the run."""
 
     kind: str
-    """`agent` or `tool`."""
+    """`agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`."""
 
     parentRunId: NotRequired[str | None]
     """The run that started this one."""
@@ -4720,7 +4713,7 @@ class RunOriginView(TypedDict):
     """When the run started."""
 
     subject: str
-    """The name of the agent or tool."""
+    """The name of the agent, tool or workflow."""
 
     trial: NotRequired[RunTrialView | None]
 
@@ -4786,7 +4779,7 @@ class RunSummaryView(TypedDict):
     """The id of the run."""
 
     kind: str
-    """`agent` or `tool`."""
+    """`agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`."""
 
     parentRunId: NotRequired[str | None]
     """The run that started this one."""
@@ -4795,7 +4788,7 @@ class RunSummaryView(TypedDict):
     """When the run started."""
 
     subject: str
-    """The name of the agent or tool."""
+    """The name of the agent, tool or workflow."""
 
     trial: NotRequired[RunTrialView | None]
 
@@ -4865,7 +4858,7 @@ class RunView(TypedDict):
     """The id of the run."""
 
     kind: str
-    """`agent` or `tool`."""
+    """`agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`."""
 
     parentRunId: NotRequired[str | None]
     """The run that started this one."""
@@ -4874,7 +4867,7 @@ class RunView(TypedDict):
     """When the run started."""
 
     subject: str
-    """The name of the agent or tool."""
+    """The name of the agent, tool or workflow."""
 
     trial: NotRequired[RunTrialView | None]
 
@@ -5285,6 +5278,27 @@ class StepChangeView(TypedDict):
     """The new name of a renamed step."""
 
 
+class StepItemView(TypedDict):
+    """The state of one item of a `forEach`."""
+
+    attempts: int
+    """The number of attempts."""
+
+    callId: NotRequired[str | None]
+    """The last call of the item."""
+
+    error: NotRequired[ToolError | None]
+
+    index: int
+    """The position in the list."""
+
+    output: Any
+    """The output; null until the item has completed."""
+
+    status: StepStatus
+    """The status."""
+
+
 class StepRegistration(TypedDict):
     """A tool under a name of the workflow vocabulary, with mappings of its input and output."""
 
@@ -5400,6 +5414,46 @@ class StepRegistrationView(TypedDict):
 
     refName: str
     """The same as `name`."""
+
+
+StepStatus = Literal["PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "SKIPPED"]
+"""The status of a step, or of an item of a step."""
+
+
+class StepView(TypedDict):
+    """The state of a step."""
+
+    attempts: int
+    """The number of attempts."""
+
+    callId: NotRequired[str | None]
+    """The last call of the step."""
+
+    endedAt: NotRequired[str | None]
+    """The time when the step ended."""
+
+    error: NotRequired[ToolError | None]
+
+    items: NotRequired[list[StepItemView] | None]
+    """The items of a `forEach`."""
+
+    output: Any
+    """The output; null until the step has ended. For a `forEach`: the list of the outputs, null for each failed item."""
+
+    reused: NotRequired[bool]
+    """Whether the result comes from an earlier run."""
+
+    signal: NotRequired[str | None]
+    """The signal for which the step waits."""
+
+    startedAt: NotRequired[str | None]
+    """The time when the step started."""
+
+    status: StepStatus
+    """The status."""
+
+    wakesAt: NotRequired[str | None]
+    """The time at which a waiting step continues at the latest."""
 
 
 class StreamEventView(TypedDict):
@@ -6928,6 +6982,101 @@ class WorkflowDiffView(TypedDict):
     """The difference as a text with one change per line."""
 
 
+class WorkflowExecuteBody(TypedDict):
+    """The input of a workflow run."""
+
+    input: NotRequired[Any]
+    """The input of the workflow."""
+
+    onlyStep: NotRequired[str | None]
+    """The only step to execute. The steps before it are skipped, so their outputs are null."""
+
+    version: NotRequired[str | None]
+    """An exact version of the workflow or a requirement such as `^1.2`. Default: the highest active version."""
+
+
+class WorkflowInstanceView(TypedDict):
+    """A workflow run with its origin."""
+
+    durable: bool
+    """Whether the run is durable: each journal entry is committed before the next step starts."""
+
+    endedAt: NotRequired[str | None]
+    """When the run ended."""
+
+    forkedFrom: NotRequired[ForkView | None]
+
+    id: str
+    """The id of the run."""
+
+    kind: str
+    """`agent`, `tool`, `agentic-tool`, `composite-tool` or `workflow`."""
+
+    parentRunId: NotRequired[str | None]
+    """The run that started this one."""
+
+    startedAt: str
+    """When the run started."""
+
+    subject: str
+    """The name of the agent, tool or workflow."""
+
+    trial: NotRequired[RunTrialView | None]
+
+    approvals: list[ApprovalView]
+    """The calls that wait for approval, of this run and of its child runs. To decide one of them, use the `runId` of
+    its entry.
+    """
+
+    clientActions: list[ClientActionView]
+    """The actions that the client has to perform."""
+
+    costUsd: float
+    """The cost in US dollars, as far as prices are known."""
+
+    definitionHash: str
+    """The hash of the definition that the run executes. Later changes of the workflow do not affect the run."""
+
+    input: Any
+    """The input."""
+
+    message: NotRequired[str | None]
+    """Why the run ended, as a text for people."""
+
+    output: Any
+    """The output; null until the run has completed."""
+
+    paused: NotRequired[bool]
+    """Whether the run is paused, or will be when its calls in progress have ended."""
+
+    reason: NotRequired[str | None]
+    """The reason for the status, as a stable identifier."""
+
+    runId: str
+    """The id of the run, which is also the id of the workflow instance."""
+
+    status: RunStatus
+    """The status."""
+
+    steps: dict[str, StepView]
+    """The steps by name, in the order of the definition."""
+
+    usage: Usage
+    """The tokens used."""
+
+    version: NotRequired[str | None]
+    """The version of the workflow."""
+
+    waitingChildRuns: NotRequired[list[ChildRunView]]
+    """The child runs that wait."""
+
+    warnings: NotRequired[list[str]]
+    """Problems that did not stop the run."""
+
+    workflowRef: str
+    """The name of the workflow."""
+
+
 class WorkflowIssueView(TypedDict):
     """A problem of a workflow."""
 
@@ -6971,6 +7120,79 @@ class WorkflowLimits(TypedDict):
     timeout: NotRequired[DurationMs | None]
 
 
+class WorkflowRetryBody(TypedDict):
+    """The steps that a new run executes. It reuses the results of all other steps of the earlier run."""
+
+    allItems: NotRequired[bool | None]
+    """Whether all items of a failed `forEach` run again. Default: only the failed items."""
+
+    fromStep: NotRequired[str | None]
+    """The step from which the workflow runs again. Default: the steps that failed or did not run."""
+
+    latest: NotRequired[bool | None]
+    """Whether the new run uses the current definition. Default: the definition of the earlier run."""
+
+    onlyStep: NotRequired[str | None]
+    """The only step to execute. Must be absent with `fromStep`."""
+
+
+class WorkflowRunView(TypedDict):
+    """The state of a workflow run."""
+
+    approvals: list[ApprovalView]
+    """The calls that wait for approval, of this run and of its child runs. To decide one of them, use the `runId` of
+    its entry.
+    """
+
+    clientActions: list[ClientActionView]
+    """The actions that the client has to perform."""
+
+    costUsd: float
+    """The cost in US dollars, as far as prices are known."""
+
+    definitionHash: str
+    """The hash of the definition that the run executes. Later changes of the workflow do not affect the run."""
+
+    input: Any
+    """The input."""
+
+    message: NotRequired[str | None]
+    """Why the run ended, as a text for people."""
+
+    output: Any
+    """The output; null until the run has completed."""
+
+    paused: NotRequired[bool]
+    """Whether the run is paused, or will be when its calls in progress have ended."""
+
+    reason: NotRequired[str | None]
+    """The reason for the status, as a stable identifier."""
+
+    runId: str
+    """The id of the run, which is also the id of the workflow instance."""
+
+    status: RunStatus
+    """The status."""
+
+    steps: dict[str, StepView]
+    """The steps by name, in the order of the definition."""
+
+    usage: Usage
+    """The tokens used."""
+
+    version: NotRequired[str | None]
+    """The version of the workflow."""
+
+    waitingChildRuns: NotRequired[list[ChildRunView]]
+    """The child runs that wait."""
+
+    warnings: NotRequired[list[str]]
+    """Problems that did not stop the run."""
+
+    workflowRef: str
+    """The name of the workflow."""
+
+
 class WorkflowStep(TypedDict):
     """A step of a workflow."""
 
@@ -6986,7 +7208,10 @@ class WorkflowStep(TypedDict):
     description: NotRequired[str | None]
     """What the step does."""
 
-    forEach: NotRequired[ForEach | None]
+    forEach: NotRequired[Any]
+    """Runs the step once for each item of a list. Expressions of the step read `item` and `index`.
+    A list, or an expression with a list, may stand in place of the object.
+    """
 
     handlerRef: str
     """What the step calls: a built-in handler (`quantum.…`), a step registration, or a tool, which may have a version

@@ -859,6 +859,7 @@ def list_runs(
     status: str | None = None,
     kind: str | None = None,
     agent_ref: str | None = None,
+    workflow_ref: str | None = None,
     tool_ref: str | None = None,
     called_tool_ref: str | None = None,
     principal: str | None = None,
@@ -878,7 +879,7 @@ def list_runs(
     return Operation(
         "GET",
         "/api/v1/ai/runs",
-        query={"status": status, "kind": kind, "agentRef": agent_ref, "toolRef": tool_ref, "calledToolRef": called_tool_ref, "principal": principal, "startedAfter": started_after, "startedBefore": started_before, "minCostUsd": min_cost_usd, "maxCostUsd": max_cost_usd, "text": text, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
+        query={"status": status, "kind": kind, "agentRef": agent_ref, "workflowRef": workflow_ref, "toolRef": tool_ref, "calledToolRef": called_tool_ref, "principal": principal, "startedAfter": started_after, "startedBefore": started_before, "minCostUsd": min_cost_usd, "maxCostUsd": max_cost_usd, "text": text, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
         form="page",
     )
 
@@ -888,6 +889,7 @@ def count_runs(
     status: str | None = None,
     kind: str | None = None,
     agent_ref: str | None = None,
+    workflow_ref: str | None = None,
     tool_ref: str | None = None,
     called_tool_ref: str | None = None,
     principal: str | None = None,
@@ -907,7 +909,7 @@ def count_runs(
     return Operation(
         "GET",
         "/api/v1/ai/runs/count",
-        query={"status": status, "kind": kind, "agentRef": agent_ref, "toolRef": tool_ref, "calledToolRef": called_tool_ref, "principal": principal, "startedAfter": started_after, "startedBefore": started_before, "minCostUsd": min_cost_usd, "maxCostUsd": max_cost_usd, "text": text, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
+        query={"status": status, "kind": kind, "agentRef": agent_ref, "workflowRef": workflow_ref, "toolRef": tool_ref, "calledToolRef": called_tool_ref, "principal": principal, "startedAfter": started_after, "startedBefore": started_before, "minCostUsd": min_cost_usd, "maxCostUsd": max_cost_usd, "text": text, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
     )
 
 
@@ -1653,6 +1655,87 @@ def whoami() -> Operation[WhoView]:
     return Operation("GET", "/api/v1/ai/whoami")
 
 
+def list_workflow_instances(
+    *,
+    status: str | None = None,
+    kind: str | None = None,
+    agent_ref: str | None = None,
+    workflow_ref: str | None = None,
+    tool_ref: str | None = None,
+    called_tool_ref: str | None = None,
+    principal: str | None = None,
+    started_after: str | None = None,
+    started_before: str | None = None,
+    min_cost_usd: float | None = None,
+    max_cost_usd: float | None = None,
+    text: str | None = None,
+    conversation_id: str | None = None,
+    parent_run_id: str | None = None,
+    trial_of: str | None = None,
+    query: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RunSummaryView]]:
+    """Lists workflow runs, newest first: the caller's own, or all runs if the caller may read them."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/workflow-instances",
+        query={"status": status, "kind": kind, "agentRef": agent_ref, "workflowRef": workflow_ref, "toolRef": tool_ref, "calledToolRef": called_tool_ref, "principal": principal, "startedAfter": started_after, "startedBefore": started_before, "minCostUsd": min_cost_usd, "maxCostUsd": max_cost_usd, "text": text, "conversationId": conversation_id, "parentRunId": parent_run_id, "trialOf": trial_of, "query": query, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def get_workflow_instance(id: str) -> Operation[WorkflowInstanceView]:
+    """Returns a workflow run with its steps."""
+    return Operation("GET", path("/api/v1/ai/workflow-instances/{id}", id))
+
+
+def cancel_workflow(id: str) -> Operation[WorkflowRunView]:
+    """Cancels a workflow run and its child runs."""
+    return Operation("POST", path("/api/v1/ai/workflow-instances/{id}/cancel", id))
+
+
+def pause_workflow(id: str, *, wait: bool | None = None) -> Operation[WorkflowRunView | AcceptedView]:
+    """Pauses a workflow run: the calls in progress end, and nothing else starts."""
+    return Operation("POST", path("/api/v1/ai/workflow-instances/{id}/pause", id), query={"wait": wait})
+
+
+def resume_workflow(id: str, *, wait: bool | None = None) -> Operation[WorkflowRunView | AcceptedView]:
+    """Resumes a paused workflow run. Responds when the run ends or waits again, or at once with `wait=false`."""
+    return Operation("POST", path("/api/v1/ai/workflow-instances/{id}/resume", id), query={"wait": wait})
+
+
+def retry_workflow(
+    id: str,
+    body: WorkflowRetryBody,
+    *,
+    wait: bool | None = None,
+) -> Operation[WorkflowRunView | AcceptedView]:
+    """Starts a new run that reuses results of a workflow run, and executes the failed steps again. Responds when the new
+    run ends or waits, or at once with `wait=false`.
+    """
+    return Operation("POST", path("/api/v1/ai/workflow-instances/{id}/retry", id), query={"wait": wait}, body=body)
+
+
+def signal_workflow(
+    id: str,
+    name: str,
+    body: Any | None = None,
+    *,
+    wait: bool | None = None,
+) -> Operation[WorkflowRunView | AcceptedView]:
+    """Sends a signal to a workflow run. The body is the payload. The first step that waits for the signal receives it; if no
+    step waits, the next one that does receives it. Responds when the run ends or waits again, or at once with
+    `wait=false`.
+    """
+    return Operation(
+        "POST",
+        path("/api/v1/ai/workflow-instances/{id}/signals/{name}", id, name),
+        query={"wait": wait},
+        body=body,
+    )
+
+
 def list_workflows(
     *,
     query: str | None = None,
@@ -1740,6 +1823,21 @@ def check_stored_workflow(ref: str, *, version: str | None = None) -> Operation[
 def compare_workflow(ref: str, body: WorkflowDiffBody, *, version: str | None = None) -> Operation[WorkflowDiffView]:
     """Compares a stored workflow with another stored workflow or with a definition."""
     return Operation("POST", path("/api/v1/ai/workflows/{ref}/diff", ref), query={"version": version}, body=body)
+
+
+def execute_workflow(ref: str, body: WorkflowExecuteBody) -> Operation[WorkflowRunView]:
+    """Runs a workflow and returns when the run ends or waits."""
+    return Operation("POST", path("/api/v1/ai/workflows/{ref}/execute", ref), body=body)
+
+
+def start_workflow(ref: str, body: WorkflowExecuteBody) -> Operation[AcceptedView]:
+    """Starts a durable run, which survives a crash of the server, and returns at once."""
+    return Operation("POST", path("/api/v1/ai/workflows/{ref}/execute/durable", ref), body=body)
+
+
+def stream_workflow(ref: str, body: WorkflowExecuteBody) -> StreamOperation:
+    """Runs a workflow and streams its events."""
+    return StreamOperation("POST", path("/api/v1/ai/workflows/{ref}/execute/stream", ref), body=body)
 
 
 def draw_workflow(ref: str, *, version: str | None = None, format: str | None = None) -> Operation[str]:

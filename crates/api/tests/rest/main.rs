@@ -67,6 +67,7 @@ mod types;
 mod undo;
 mod versions;
 mod workflow_agents;
+mod workflow_checks;
 mod workflow_runs;
 mod workflows;
 

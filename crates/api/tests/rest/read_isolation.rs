@@ -26,6 +26,7 @@ struct Owned {
     effect: String,
     blob: String,
     trial: String,
+    instance: String,
 }
 
 impl Owned {
@@ -35,9 +36,6 @@ impl Owned {
             .await
             .expect(201);
         admin.post("prompt-fragments", json!({ "refName": "hidden-fragment", "content": "hidden" })).await.expect(201);
-        let workflow =
-            json!({ "refName": "hidden-workflow", "steps": [{ "name": "hidden", "handlerRef": "hidden-step" }] });
-        admin.post("workflows", workflow).await.expect(201);
         let registration = json!({ "name": "hidden-step", "toolRef": "hidden-tool" });
         admin.post("step-registrations", registration).await.expect(201);
         let condition = json!({ "name": "hidden-condition", "condition": "${input.hidden}" });
@@ -53,6 +51,9 @@ impl Owned {
             .expect(201);
         admin.define_echo("hidden-tool", json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
         admin.define_echo("hidden-big", json!({ "maxOutputBytes": 100 })).await;
+        let workflow =
+            json!({ "refName": "hidden-workflow", "steps": [{ "name": "hidden", "handlerRef": "hidden-step" }] });
+        admin.post("workflows", workflow).await.expect(201);
         let routes = json!({ "name": "hidden-router", "slug": "hidden-router", "description": "d", "routingMode": "rule_based",
             "operations": [{ "operationSlug": "big", "actionSlug": "hidden-big" }], "defaultOperationId": "big" });
         admin.post("/api/v1/composite-tools", routes).await.expect(201);
@@ -77,6 +78,8 @@ impl Owned {
         let trial = json!({ "agentRef": "hidden-agent", "a": "default", "b": "old", "inputs": [{ "userMessage": "hidden-trial" }] });
         let trial = owner.post("trials", trial).await.expect(202)["trialId"].as_str().unwrap().to_owned();
         owner.poll_until(&format!("trials/{trial}"), |view| view["underWay"] == false).await;
+        let input = json!({ "input": { "text": "hidden-input" } });
+        let instance = owner.post("workflows/hidden-workflow/execute", input).await.expect(200);
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{value}")).to_owned();
         Self {
             run: text(&decided["runId"]),
@@ -86,6 +89,7 @@ impl Owned {
             effect: text(&effects["items"][0]["id"]),
             blob: text(&big["attachments"][0]["url"]).rsplit_once('/').unwrap().1.to_owned(),
             trial,
+            instance: text(&instance["runId"]),
         }
     }
 
@@ -99,6 +103,7 @@ impl Owned {
             ("prompt-fragments", "ref") => "hidden-fragment",
             ("types", "ref") => "HiddenType",
             ("workflows", "ref") => "hidden-workflow",
+            ("workflow-instances", "id") => &self.instance,
             ("step-registrations", "ref") => "hidden-step",
             ("condition-bindings", "ref") => "hidden-condition",
             ("agentic-tools", "ref") => "hidden-manager",
@@ -120,15 +125,16 @@ impl Owned {
 
     /// Returns all values that a filter may have: each name and id of the owner's data.
     fn filters(&self) -> Vec<String> {
-        let ids = [&self.run, &self.other_run, &self.conversation, &self.execution, &self.trial];
+        let ids = [&self.run, &self.other_run, &self.conversation, &self.execution, &self.trial, &self.instance];
         let names = ["hidden-tool", "hidden-agent", "hidden-provider", "HiddenType", "hidden-message", "hidden-owner"];
         ids.into_iter().cloned().chain(names.map(str::to_owned)).collect()
     }
 
     /// Returns the texts that only the owner, and the administrator of the realm, may see.
     fn private(&self) -> Vec<String> {
-        let ids = [&self.run, &self.other_run, &self.conversation, &self.execution, &self.effect, &self.blob];
-        let texts = ["hidden-message", "hidden-question", "hidden-task"];
+        let ids =
+            [&self.run, &self.other_run, &self.conversation, &self.execution, &self.effect, &self.blob, &self.instance];
+        let texts = ["hidden-message", "hidden-question", "hidden-task", "hidden-input"];
         ids.into_iter().cloned().chain(texts.map(str::to_owned)).collect()
     }
 }

@@ -85,7 +85,7 @@ async fn workflow_with_invalid_steps_is_rejected_with_json_pointers(server: Serv
     for (body, path, expected) in [
         (workflow("w", json!([step("1a", "echo")])), "/steps/0/name", "start with a letter"),
         (workflow("w", json!([step("item", "echo")])), "/steps/0/name", "another meaning"),
-        (workflow("w", json!([step("a", "echo"), step("a", "echo")])), "/steps/1/name", "unique"),
+        (workflow("w", json!([step("a", "echo"), step("a", "echo")])), "/steps/1/name", "rename one"),
         (
             workflow(
                 "w",
@@ -125,7 +125,11 @@ async fn workflow_with_invalid_steps_is_rejected_with_json_pointers(server: Serv
         assert!(problem["errors"][0]["message"].as_str().unwrap().contains(expected), "{body}: {problem}");
     }
     // `route.large` is the case `large` of the branch `route`.
-    let branches = json!([step("route", "echo"), { "name": "b", "handlerRef": "echo", "dependsOn": ["route.large"] }]);
+    let cases = json!({ "cases": [{ "name": "large", "when": "${input.amount > 100}" }], "default": "small" });
+    let branches = json!([
+        { "name": "route", "handlerRef": "quantum.flow.branch", "input": cases },
+        { "name": "b", "handlerRef": "echo", "dependsOn": ["route.large"] },
+    ]);
     server.post("workflows", workflow("branches", branches)).await.expect(201);
     let guarded =
         json!({ "refName": "guarded", "securityUri": "ai://workflows/guarded/execute", "steps": [step("a", "echo")] });
@@ -192,7 +196,7 @@ async fn check_of_a_workflow_returns_all_issues_and_writes_nothing(server: Serve
             { "severity": "error", "code": "reserved_name", "path": "/refName", "message": "`check` is the name of a route",
                 "hint": "choose another name", "line": 1, "column": 1 },
             { "severity": "error", "code": "unknown_step", "path": "/steps/1/dependsOn/0",
-                "message": "must name a step of this workflow, got `laod`", "hint": "did you mean `load`?", "line": 7, "column": 15 },
+                "message": "step `laod` does not exist", "hint": "did you mean `load`?", "line": 7, "column": 15 },
         ])
     );
     let unreadable = "name: w\nsteps:\n- { name: a, handlerRef: echo, retries: 3 }\n";
@@ -409,7 +413,7 @@ async fn workflow_definitions_of_another_realm_do_not_exist(server: Server) {
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     let other = server.in_realm("other");
     for (collection, body) in [
-        ("workflows", workflow("w", json!([step("x", "w")]))),
+        ("workflows", workflow("w", json!([step("x", "echo")]))),
         ("step-registrations", json!({ "name": "w", "toolRef": "echo" })),
         ("condition-bindings", json!({ "name": "w", "condition": "${input.ok}" })),
     ] {

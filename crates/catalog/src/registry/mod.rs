@@ -16,6 +16,7 @@ mod signature;
 mod users;
 mod uses;
 mod workflow;
+mod workflow_check;
 
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! Implements [`Definition`] for workflows, step registrations and condition bindings, including their validation.
 
-use std::collections::HashSet;
-
 use semver::Version;
 use serde_json::{Map, Value};
 use toolwright_authz::Resource;
@@ -9,12 +7,13 @@ use toolwright_expr::Template;
 use toolwright_machine::workflow::WorkflowIssue;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
-    ConditionBinding, Document, DocumentKind, MAX_WORKFLOW_STEPS, RefName, StepRegistration, ToolStatus,
-    WorkflowDefinition, closest_name,
+    ConditionBinding, Document, DocumentKind, RefName, StepRegistration, ToolStatus, WorkflowDefinition,
 };
 
 use super::agent::tool_warning;
-use super::{Definition, Registry, RegistryError, ValidationContext, WrittenNames, parse, security_uri_issue};
+use super::{
+    Definition, Registry, RegistryError, ValidationContext, WrittenNames, parse, security_uri_issue, workflow_check,
+};
 use crate::Unavailable;
 use crate::access::Session;
 use crate::toolset::VersionedRef;
@@ -22,14 +21,8 @@ use crate::toolset::VersionedRef;
 /// The prefix of the names of built-in step handlers.
 const BUILT_IN_PREFIX: &str = "quantum.";
 
-/// The names that a step cannot have, because expressions use them for other values.
-const RESERVED_STEP_NAMES: [&str; 7] = ["input", "param", "steps", "item", "index", "output", "error"];
-
 /// The maximum number of characters of the display name of a workflow.
 const MAX_NAME_CHARS: usize = 128;
-
-/// The maximum number of characters of the name of a step.
-const MAX_STEP_NAME_CHARS: usize = 128;
 
 /// The route that checks a workflow without a name, which no workflow can have as its name.
 const CHECK_ROUTE: &str = "check";
@@ -107,7 +100,7 @@ impl Registry {
 /// Checks a workflow. Returns all errors and warnings.
 pub(super) async fn check_workflow(
     workflow: &WorkflowDefinition,
-    _context: &ValidationContext<'_>,
+    context: &ValidationContext<'_>,
 ) -> Result<Vec<WorkflowIssue>, Unavailable> {
     let mut issues: Vec<WorkflowIssue> = Vec::new();
     issues.extend(reserved_name_issue("/refName", &workflow.ref_name).map(as_error("reserved_name")));
@@ -122,7 +115,7 @@ pub(super) async fn check_workflow(
         let message = format!("must have 1 to {MAX_NAME_CHARS} characters, got {count}");
         issues.push(WorkflowIssue::error("invalid_name", "/name", message));
     }
-    issues.extend(step_issues(workflow));
+    issues.extend(workflow_check::check_steps(workflow, context).await?);
     issues.truncate(MAX_ISSUES);
     Ok(issues)
 }
@@ -139,55 +132,6 @@ fn as_definition_issue(issue: WorkflowIssue) -> DefinitionIssue {
 /// Returns a function that converts the issue of a field to an error with a code.
 fn as_error(code: &str) -> impl Fn(DefinitionIssue) -> WorkflowIssue + '_ {
     move |issue| WorkflowIssue::error(code, issue.path, issue.message)
-}
-
-/// Returns the issues of the steps that need no other definition: their number, names and dependencies.
-fn step_issues(workflow: &WorkflowDefinition) -> Vec<WorkflowIssue> {
-    let count = workflow.steps.len();
-    if !(1..=MAX_WORKFLOW_STEPS).contains(&count) {
-        let message = format!("must have 1 to {MAX_WORKFLOW_STEPS} steps, got {count}");
-        return vec![WorkflowIssue::error("step_count", "/steps", message)];
-    }
-    let names: HashSet<&str> = workflow.steps.iter().map(|step| step.name.as_str()).collect();
-    let (mut seen, mut issues) = (HashSet::new(), Vec::new());
-    for (at, step) in workflow.steps.iter().enumerate() {
-        if issues.len() >= MAX_ISSUES {
-            break;
-        }
-        let path = format!("/steps/{at}/name");
-        if let Some(message) = step_name_issue(&step.name) {
-            issues.push(WorkflowIssue::error("invalid_step_name", path, message));
-        } else if !seen.insert(step.name.as_str()) {
-            let message = format!("must be unique, but another step is also named `{}`", step.name);
-            issues.push(WorkflowIssue::error("duplicate_step", path, message));
-        }
-        for (index, dependency) in step.depends_on.iter().enumerate() {
-            let name = dependency.split('.').next().unwrap_or_default();
-            if names.contains(name) {
-                continue;
-            }
-            let message = format!("must name a step of this workflow, got `{dependency}`");
-            let path = format!("/steps/{at}/dependsOn/{index}");
-            let mut issue = WorkflowIssue::error("unknown_step", path, message);
-            issue.hint = closest_name(name, names.iter().copied()).map(|name| format!("did you mean `{name}`?"));
-            issues.push(issue);
-        }
-    }
-    issues
-}
-
-fn step_name_issue(name: &str) -> Option<String> {
-    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
-    let is_valid = name.starts_with(is_letter)
-        && name.len() <= MAX_STEP_NAME_CHARS
-        && name.chars().all(|c| is_letter(c) || c.is_ascii_digit() || c == '-');
-    if !is_valid {
-        return Some(format!(
-            "must have 1 to {MAX_STEP_NAME_CHARS} letters, digits, `_` and `-`, and start with a letter or `_`, got `{name}`"
-        ));
-    }
-    let is_reserved = RESERVED_STEP_NAMES.contains(&name);
-    is_reserved.then(|| format!("`{name}` has another meaning in expressions; choose another name"))
 }
 
 impl Definition for StepRegistration {

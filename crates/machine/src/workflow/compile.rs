@@ -412,7 +412,8 @@ impl Compiler {
 
     fn find(&mut self, path: &str, name: &str, names: &StepNames) -> Option<u32> {
         let found = names.steps.get(name).copied();
-        if found.is_none() {
+        // Further issues are not reported, so no similar name is searched for them.
+        if found.is_none() && self.issues.len() < MAX_ISSUES {
             let issue = WorkflowIssue::error("unknown_step", path, format!("step `{name}` does not exist"));
             let hint = closest_name(name, names.steps.keys().map(String::as_str));
             self.report(match hint {
@@ -541,8 +542,8 @@ impl Compiler {
 
 fn invalid_name(path: String, name: &str) -> WorkflowIssue {
     let message = format!("`{name}` is not a valid name of a step");
-    let hint = "use letters, digits, `_` and `-`, start with a letter or `_`, and avoid `input`, `param`, `steps`, `item`, \
-                `index` and `output`";
+    let hint = "use letters, digits, `_` and `-`, and start with a letter or `_`; `input`, `param`, `steps`, `item`, \
+                `index` and `output` have another meaning";
     WorkflowIssue::error("step_name", path, message).hint(hint)
 }
 

@@ -9,7 +9,7 @@ use toolwright_expr::Template;
 use toolwright_types::{ErrorCode, RetryDelays, StepRegistration, WorkflowDefinition, WorkflowStep};
 
 use super::branch::CompiledBranch;
-use super::references::CompiledValue;
+use super::references::{CompiledValue, StepNames};
 use super::{WorkflowIssue, compile};
 
 /// The handler that runs an agent.
@@ -215,6 +215,13 @@ impl WorkflowGraph {
         self.steps.get(position).zip(self.source.definition.steps.get(position))
     }
 
+    /// The names that expressions of the workflow can use.
+    pub(super) fn names(&self) -> StepNames {
+        let named = self.source.definition.steps.iter().zip(0_u32..);
+        let outputs = named.filter_map(|(step, at)| Some((step.output_as.clone()?, at))).collect();
+        StepNames { steps: self.positions.clone(), outputs }
+    }
+
     /// The tools that the steps call, each with its version requirement.
     pub fn tools(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.steps.iter().filter_map(|step| match &step.kind {
@@ -230,6 +237,11 @@ impl WorkflowGraph {
 }
 
 impl GraphStep {
+    /// Whether a step registration changes the output of the tool.
+    pub fn has_output_mapping(&self) -> bool {
+        self.mappings.as_ref().is_some_and(|mappings| !mappings.output.is_empty())
+    }
+
     /// The values of the step that contain expressions. Each value has the path of its field in the step, and the names
     /// that only it can use.
     pub(crate) fn values(&self) -> impl Iterator<Item = (Cow<'static, str>, &CompiledValue, &'static [&'static str])> {

@@ -15,6 +15,7 @@ mod references;
 mod scope;
 mod spec;
 mod state;
+mod type_check;
 
 pub use compile::MAX_WORKFLOW_EDGES;
 pub use graph::{
@@ -28,3 +29,4 @@ pub(crate) use scope::StepContext;
 pub use spec::{ReusedItem, ReusedStep, WorkflowSpec};
 pub(crate) use state::{ItemRef, StepCall, StepRun, Unit, UnitState, WorkflowState};
 pub use state::{ItemReport, StepReport, StepStatus};
+pub use type_check::StepSchemas;

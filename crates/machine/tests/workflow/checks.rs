@@ -124,7 +124,7 @@ fn every_mistake_has_a_code_a_path_and_a_hint() {
         "/steps/1/forEach",
         "remove `forEach`",
     );
-    assert_issue("steps: [{ name: input, handlerRef: search }]", "step_name", "/steps/0/name", "avoid `input`");
+    assert_issue("steps: [{ name: input, handlerRef: search }]", "step_name", "/steps/0/name", "another meaning");
     assert_issue("steps: [{ name: a.b, handlerRef: search }]", "step_name", "/steps/0/name", "letters");
     assert_issue(
         "steps: [{ name: a, handlerRef: s }, { name: a, handlerRef: s }]",

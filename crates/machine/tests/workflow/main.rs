@@ -16,4 +16,5 @@ mod order;
 mod pauses;
 mod retries;
 mod reuse;
+mod types;
 mod waits;
