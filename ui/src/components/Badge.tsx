@@ -1,4 +1,4 @@
-import { Ban, Check, CircleDashed, CircleHelp, CircleX, Hourglass, type LucideIcon, MonitorSmartphone, ShieldQuestion } from "lucide-react";
+import { Ban, Check, CircleDashed, CircleHelp, CirclePause, CircleX, Hourglass, MonitorSmartphone, ShieldQuestion, type LucideIcon } from "lucide-react";
 import type { ReactNode } from "react";
 import { type StatusIcon, type StatusInfo, type Tone, outcome, runStatus } from "@/model/status";
 import { cx } from "./cx";
@@ -25,6 +25,8 @@ const ICONS: Record<StatusIcon, LucideIcon> = {
   running: CircleDashed,
   done: Check,
   approval: ShieldQuestion,
+  waiting: Hourglass,
+  paused: CirclePause,
   client: MonitorSmartphone,
   failed: CircleX,
   limit: Hourglass,

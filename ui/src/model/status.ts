@@ -1,7 +1,7 @@
 /** How statuses are shown: a label, a tone and an icon, so that no status depends on colour alone. */
 
 export type Tone = "neutral" | "active" | "ok" | "wait" | "warn" | "bad";
-export type StatusIcon = "running" | "done" | "approval" | "client" | "failed" | "limit" | "cancelled" | "unknown";
+export type StatusIcon = "running" | "done" | "approval" | "client" | "waiting" | "paused" | "failed" | "limit" | "cancelled" | "unknown";
 
 export interface StatusInfo {
   label: string;
@@ -13,6 +13,8 @@ export const RUN_STATUSES = [
   "RUNNING",
   "AWAITING_APPROVAL",
   "AWAITING_CLIENT",
+  "WAITING",
+  "PAUSED",
   "COMPLETED",
   "ERROR",
   "TIMEOUT",
@@ -27,6 +29,8 @@ const STATUSES: Record<RunStatus, StatusInfo> = {
   RUNNING: { label: "Running", tone: "active", icon: "running" },
   AWAITING_APPROVAL: { label: "Needs approval", tone: "wait", icon: "approval" },
   AWAITING_CLIENT: { label: "Waits for client", tone: "wait", icon: "client" },
+  WAITING: { label: "Waiting", tone: "wait", icon: "waiting" },
+  PAUSED: { label: "Paused", tone: "neutral", icon: "paused" },
   COMPLETED: { label: "Completed", tone: "ok", icon: "done" },
   ERROR: { label: "Failed", tone: "bad", icon: "failed" },
   TIMEOUT: { label: "Timed out", tone: "bad", icon: "limit" },
@@ -40,7 +44,7 @@ export function runStatus(status: string): StatusInfo {
 }
 
 /** The statuses of runs that have not ended. */
-export const OPEN_STATUSES: RunStatus[] = ["RUNNING", "AWAITING_APPROVAL", "AWAITING_CLIENT"];
+export const OPEN_STATUSES: RunStatus[] = ["RUNNING", "AWAITING_APPROVAL", "AWAITING_CLIENT", "WAITING", "PAUSED"];
 
 /** The statuses of runs that ended without the requested result. */
 export const FAILED_STATUSES: RunStatus[] = ["ERROR", "TIMEOUT", "MAX_ITERATIONS", "BUDGET_EXCEEDED"];
