@@ -185,7 +185,7 @@ fn success_actions_become_branches() {
             "stepId": "find",
             "operationId": "listPets",
             "onSuccess": [
-                { "name": "none", "type": "end", "criteria": [{ "condition": "$statusCode == 200 && $response.body#/total == 0" }] },
+                { "name": "none", "type": "end", "criteria": [{ "condition": "$statusCode == 200 && 5 > $response.body#/total" }] },
                 { "name": "in stock", "type": "goto", "stepId": "notify", "criteria": [
                     { "condition": "$response.body#/status == 'Available'" }, { "condition": "$statusCode < 300" }
                 ] }
@@ -204,7 +204,7 @@ fn success_actions_become_branches() {
                 "handlerRef": "quantum.flow.branch",
                 "input": {
                     "cases": [
-                        { "name": "none", "when": "${find.total == 0}" },
+                        { "name": "none", "when": "${find.total < 5}" },
                         { "name": "in_stock", "when": "${string(find.status).lowerAscii() == 'available'}" }
                     ],
                     "default": "next"
@@ -271,10 +271,11 @@ fn workflows_that_are_executed_and_components_are_imported_with_a_workflow() {
             ],
             "outputs": { "order": "$steps.sub.outputs.order" }
         },
-        { "workflowId": "place", "steps": [{ "stepId": "a", "operationId": "placeOrder", "outputs": { "o": "$response.body" } }],
+        { "workflowId": "place", "steps": [{ "stepId": "a", "operationId": "placeOrder", "outputs": { "o": "$response.body" } }, { "stepId": "b", "workflowId": "inner" }],
           "outputs": { "order": "$steps.a.outputs.o" } },
         { "workflowId": "login", "steps": [{ "stepId": "a", "operationId": "notify", "outputs": { "o": "$response.body.user" } }],
           "outputs": { "user": "$steps.a.outputs.o" } },
+        { "workflowId": "inner", "steps": [{ "stepId": "a", "operationId": "notify" }] },
         { "workflowId": "other", "steps": [{ "stepId": "a", "operationId": "unknown" }] }
     ]));
     source.as_object_mut().unwrap().insert(
@@ -289,7 +290,7 @@ fn workflows_that_are_executed_and_components_are_imported_with_a_workflow() {
     );
     let workflows = import(&source, Some("main"), tool_of).unwrap().workflows;
     let names: Vec<&str> = workflows.iter().map(|workflow| workflow.ref_name.as_str()).collect();
-    assert_eq!(names, ["main", "place", "login"]);
+    assert_eq!(names, ["main", "place", "login", "inner"]);
     workflows.iter().for_each(compile);
     let retry = json!({ "maxAttempts": 2 });
     assert_eq!(
@@ -741,4 +742,50 @@ fn examples_of_the_documentation_are_the_same_workflow() {
     assert_eq!(imported(&serde_json::from_str(source).unwrap()), definition);
     let written = export(&[&definition], ArazzoVersion::V1_0, operation_of).unwrap();
     assert_eq!(read(&written).unwrap().workflows, [definition]);
+}
+
+#[test]
+fn workflows_that_execute_each_other_are_written_to_one_document() {
+    let customer = json!({ "customer": { "type": "object" } });
+    let properties = json!({ "customer": { "$ref": "#/$defs/customer" } });
+    let schema = json!({ "type": "object", "properties": properties, "$defs": customer });
+    let outer = defined(json!({
+        "refName": "outer",
+        "inputSchema": schema,
+        "steps": [{
+            "name": "sub", "handlerRef": "quantum.workflows.execute",
+            "input": { "workflowRef": "inner", "input": { "who": "${input.customer.id}" } }
+        }],
+        "output": { "total": "${sub.order.total}" }
+    }));
+    let inner = defined(json!({
+        "refName": "inner",
+        "version": "3.0.0",
+        "inputSchema": schema,
+        "steps": [
+            { "name": "a", "handlerRef": "shop/placeOrder", "input": { "id": "${input.who}", "note": "x" } },
+            { "name": "b", "handlerRef": "mail/notify", "dependsOn": ["a"] }
+        ],
+        "output": { "order": "${a}" }
+    }));
+    let operation_of = |handler: &str| {
+        let id = handler.strip_prefix("mail/");
+        let mut operation = operation_of(&format!("shop/{}", id.or(handler.strip_prefix("shop/"))?))?;
+        if id.is_some() {
+            (operation.source_name, operation.source_url) = ("mail".into(), "https://mail.example/openapi.json".into());
+        }
+        Some(operation)
+    };
+    let written = export(&[&outer, &inner], ArazzoVersion::V1_0, operation_of).unwrap();
+    assert_eq!(written["components"], json!({ "inputs": customer }));
+    assert_eq!(written["workflows"][1]["steps"][1]["operationId"], "$sourceDescriptions.mail.notify");
+    let again = import(&written, None, |operation| match operation {
+        OperationRef::Id { source: Some("mail"), id } => {
+            tool(id).map(|tool| OperationTool { handler_ref: format!("mail/{id}"), ..tool })
+        }
+        other => tool_of(other),
+    });
+    assert_eq!(again.unwrap().workflows, [outer.clone(), inner]);
+    let problems = export(&[&outer], ArazzoVersion::V1_0, operation_of).unwrap_err();
+    assert_eq!(problems[0].path, "/steps/0/input/workflowRef");
 }
