@@ -120,7 +120,7 @@ pub struct RetryPolicy {
     /// The longest delay. Default: 1 minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay: Option<DurationMs>,
-    /// How the delay grows. Default: `EXPONENTIAL`.
+    /// How the delay grows. Default: `exponential`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,
     /// The error codes after which the step is repeated. Default: `TIMEOUT`, `RATE_LIMIT`, `PROVIDER_ERROR` and
