@@ -152,10 +152,13 @@ fn check_of_a_workflow_prints_the_lines_of_its_errors_and_writes_nothing() {
     let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flow.yaml");
+    for definition in [TOOL, REGISTRATION, CONDITION] {
+        server.run_with_stdin(&["apply", "-f", "-"], definition).expect_exit(0);
+    }
     std::fs::write(&file, format!("{CONDITION}---\n{}", WORKFLOW.replace("[load]", "[laod]"))).unwrap();
     let file = file.to_str().unwrap();
     let invalid = server.run(&["workflows", "check", file]).expect_exit(6);
-    let place = format!("{file}:11  /steps/1/dependsOn/0: must name a step of this workflow, got `laod`");
+    let place = format!("{file}:11  /steps/1/dependsOn/0: step `laod` does not exist");
     assert!(invalid.out.contains("✗ shop/fulfil  1 error\n") && invalid.out.contains(&place), "{}", invalid.out);
     assert!(invalid.out.contains("did you mean `load`?") && invalid.out.contains("unknown_step"), "{}", invalid.out);
     let document = server.run(&["workflows", "check", file, "--json"]).expect_exit(6).json();

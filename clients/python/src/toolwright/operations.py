@@ -1758,7 +1758,7 @@ def create_workflow(body: WorkflowDefinition, *, apply_set: str | None = None) -
     return Operation("POST", "/api/v1/ai/workflows", query={"applySet": apply_set}, body=body)
 
 
-def check_workflow(body: WorkflowDefinition) -> Operation[WorkflowCheckView]:
+def check_workflow(body: Any) -> Operation[WorkflowCheckView]:
     """Checks a workflow as a save does, and writes nothing. Requires the permission to write the workflow."""
     return Operation("POST", "/api/v1/ai/workflows/check", body=body)
 

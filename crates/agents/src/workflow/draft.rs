@@ -105,10 +105,13 @@ impl Agents {
         mut start: RunStart,
     ) -> Result<StepTools, StartError> {
         let mut members: BTreeMap<&str, ToolsetMember> = BTreeMap::new();
+        // A step without a version requirement uses the version that another step requires.
+        let mut wanted: BTreeMap<&str, Option<&str>> = BTreeMap::new();
         for (name, version) in graph.tools() {
-            if members.contains_key(name) {
-                continue;
-            }
+            let known = wanted.entry(name).or_default();
+            *known = known.or(version);
+        }
+        for (name, version) in wanted {
             if let Some(definition) = steps::built_in(name) {
                 let tool = self.0.resolver.catalog.compile_without_provider(inline_tool_document(definition.clone()));
                 let tool = tool.map_err(|issues| Unavailable::new("a built-in step cannot be compiled", issues))?;

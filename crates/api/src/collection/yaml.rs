@@ -275,7 +275,7 @@ mod tests {
         let text = "name: x\nsteps:\n- name: a\n  input: { n: [1, 2] }\n- name: b\n  a/b: |\n    text\n";
         for (pointer, expected) in [
             ("/name", (1, 7)),
-            ("/steps/0/input/n/1", (4, 18)),
+            ("/steps/0/input/n/1", (4, 19)),
             ("/steps/1/name", (5, 9)),
             ("/steps/1/a~1b", (6, 8)),
             ("/steps/1/missing", (5, 3)),

@@ -230,8 +230,10 @@ pub(crate) struct WorkflowRetryBody {
     /// The only step to execute. Must be absent with `fromStep`.
     only_step: Option<String>,
     /// Whether all items of a failed `forEach` run again. Default: only the failed items.
+    #[serde(deserialize_with = "toolwright_types::null_as_default")]
     all_items: bool,
     /// Whether the new run uses the current definition. Default: the definition of the earlier run.
+    #[serde(deserialize_with = "toolwright_types::null_as_default")]
     latest: bool,
 }
 

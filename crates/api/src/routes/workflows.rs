@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toolwright_catalog::registry::Registry;
 use toolwright_machine::workflow::{IssueSeverity, WorkflowIssue};
 use toolwright_types::{ConditionBinding, StepRegistration, WorkflowDefinition};
@@ -114,7 +115,7 @@ fn severity(severity: IssueSeverity) -> &'static str {
     path = "/api/v1/ai/workflows/check",
     operation_id = "checkWorkflow",
     tag = "workflows",
-    request_body(content((WorkflowDefinition = "application/json"), (String = "application/yaml"))),
+    request_body(content((Value = "application/json"), (String = "application/yaml"))),
     responses((status = 200, body = WorkflowCheckView))
 )]
 pub(crate) async fn check(

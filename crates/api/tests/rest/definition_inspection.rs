@@ -176,6 +176,8 @@ async fn list_of_uses_shows_which_definitions_use_a_tool_and_how(server: Server)
         "tools": [{ "refName": "user", "by": ["fallback", "verify", "compensate"] }],
         "providers": [{ "refName": "p", "by": ["referenceData"] }],
         "types": [],
+        "workflows": [],
+        "stepRegistrations": [],
         "truncated": false,
     });
     assert_eq!(server.get("tools/t/uses").await.expect(200), expected);

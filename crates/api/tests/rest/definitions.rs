@@ -221,19 +221,22 @@ async fn provider_can_be_created_read_patched_and_removed(server: Server) {
 
 async fn tool_with_an_unknown_function_is_accepted_with_a_warning(server: Server) {
     let created = server
-        .post("tools", json!({
-            "refName": "execute_fulfillment_workflow",
-            "name": "execute_fulfillment_workflow",
-            "description": "Triggers the standard order fulfillment workflow for a set of order IDs",
-            "toolType": "FUNCTION",
-            "invocation": { "path": "quantum.workflows.execute", "bodyTemplate": { "workflowRef": "order-fulfillment-standard", "input": { "orderIds": "${orderIds}" } } },
-            "hasSideEffects": true,
-            "requiresConfirmation": true
-        }))
+        .post(
+            "tools",
+            json!({
+                "refName": "ship_orders",
+                "name": "ship_orders",
+                "description": "Ships a set of orders",
+                "toolType": "FUNCTION",
+                "invocation": { "path": "warehouse.ship", "bodyTemplate": { "orders": "${orderIds}" } },
+                "hasSideEffects": true,
+                "requiresConfirmation": true
+            }),
+        )
         .await
         .expect(201);
     // The function is looked up when the tool is called, so a missing function causes only a warning here.
-    assert!(created["warnings"][0].as_str().unwrap().contains("quantum.workflows.execute"), "{created}");
+    assert!(created["warnings"][0].as_str().unwrap().contains("warehouse.ship"), "{created}");
     let named = server.post("tools", json!({ "name": "search_customers", "toolType": "FUNCTION" })).await.expect(201);
     assert_eq!(named["refName"], "search_customers");
 }

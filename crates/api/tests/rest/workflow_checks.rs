@@ -70,14 +70,14 @@ async fn steps_are_checked_against_the_definitions_that_they_refer_to(server: Se
         (agent("clerk", "pins.deals.output.x"), "", ""),
         (agent("clerk", "pins.deal"), "error unknown_field /steps/1/input", "did you mean `deals`?"),
         (agent("clerk", "answer"), "error unknown_field /steps/1/input", "`answer`"),
-        (agent("nobody", "response"), "error unknown_agent /steps/0/input/agentRef", "create it first"),
+        (agent("nobody", "response"), "warning unknown_agent /steps/0/input/agentRef", "create it"),
         (sub("inner", "done"), "", ""),
         (sub("inner", "result"), "error unknown_field /steps/1/input", "`result`"),
-        (sub("none", "done"), "error unknown_workflow /steps/0/input/workflowRef", "create it first"),
+        (sub("none", "done"), "warning unknown_workflow /steps/0/input/workflowRef", "create it"),
         (
-            json!([{ "name": "a", "handlerRef": "load_order@^1", "input": { "id": "x" } }, { "name": "b", "handlerRef": "load_order", "input": { "id": "x" } }]),
+            json!([{ "name": "a", "handlerRef": "load_order@^1", "input": { "id": "x" } }, { "name": "b", "handlerRef": "load_order@^1.0", "input": { "id": "x" } }]),
             "error two_versions /steps",
-            "any version",
+            "`^1` and `^1.0`",
         ),
     ] {
         let (found, check) = issues(&server, steps.clone()).await;

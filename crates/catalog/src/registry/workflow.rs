@@ -227,6 +227,10 @@ fn reserved_name_issue(path: &str, name: &RefName) -> Option<DefinitionIssue> {
 
 /// Moves `refName` to `name`, which is the stored field. If a body has both, they must be equal.
 fn use_ref_name_as_name(fields: &mut Map<String, Value>) -> Result<(), Issues> {
+    // Null means that the field is absent.
+    if fields.get("name").is_some_and(Value::is_null) {
+        fields.shift_remove("name");
+    }
     let Some(ref_name) = fields.shift_remove("refName") else { return Ok(()) };
     match fields.get("name").filter(|name| !name.is_null()) {
         None => drop(fields.insert("name".into(), ref_name)),

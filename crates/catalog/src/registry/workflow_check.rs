@@ -119,8 +119,8 @@ impl StepCheck<'_> {
     async fn agent(&mut self, at: u32, path: &str, name: &str) -> Result<(), Unavailable> {
         let path = format!("{path}/input/agentRef");
         let Some(agent) = self.context.catalog.agent(self.context.realm, name).await? else {
-            let message = format!("no agent `{name}` exists");
-            self.issues.push(WorkflowIssue::error("unknown_agent", path, message).hint("create it first"));
+            let message = format!("no agent `{name}` exists yet, so the step fails");
+            self.issues.push(WorkflowIssue::warning("unknown_agent", path, message).hint("create it"));
             return Ok(());
         };
         let definition = &agent.document.body;
@@ -143,24 +143,23 @@ impl StepCheck<'_> {
         let versions = self.context.catalog.workflow_versions(self.context.realm, name).await?;
         let requirement = VersionedRef::parse(name).and_then(|parsed| parsed.version_req);
         let Some(found) = select_version(&versions, requirement.as_ref()) else {
-            let message = format!("no workflow `{name}` exists");
-            self.issues.push(WorkflowIssue::error("unknown_workflow", path, message).hint("create it first"));
+            // Two workflows may call each other, so one of them is saved before the other exists.
+            let message = format!("no workflow `{name}` exists yet, so the step fails");
+            self.issues.push(WorkflowIssue::warning("unknown_workflow", path, message).hint("create it"));
             return Ok(());
         };
         self.schemas.insert(at, StepSchemas { input: None, output: found.body.output_schema.clone() });
         Ok(())
     }
 
-    /// Reports tools that steps require in different versions. A run uses one version of each tool.
+    /// Reports tools that steps require in different versions. A run uses one version of each tool, so a step without a
+    /// requirement uses the version that another step requires.
     fn versions(&mut self, tools: &[(&str, Option<&str>)]) {
-        let mut seen: HashMap<&str, Option<&str>> = HashMap::new();
-        for (name, version) in tools {
-            let first = *seen.entry(name).or_insert(*version);
-            if first != *version {
-                let shown = |version: Option<&str>| {
-                    version.map_or_else(|| "any version".to_owned(), |version| format!("`{version}`"))
-                };
-                let message = format!("steps require {} and {} of tool `{name}`", shown(first), shown(*version));
+        let mut seen: HashMap<&str, &str> = HashMap::new();
+        for (name, version) in tools.iter().filter_map(|(name, version)| Some((*name, (*version)?))) {
+            let first = *seen.entry(name).or_insert(version);
+            if first != version {
+                let message = format!("steps require the versions `{first}` and `{version}` of tool `{name}`");
                 let issue = WorkflowIssue::error("two_versions", "/steps", message);
                 self.issues.push(issue.hint("use the same version requirement in all steps"));
             }
