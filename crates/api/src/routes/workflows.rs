@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use toolwright_catalog::registry::Registry;
 use toolwright_machine::workflow::{IssueSeverity, WorkflowIssue};
 use toolwright_types::{ConditionBinding, StepRegistration, WorkflowDefinition};
