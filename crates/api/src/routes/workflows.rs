@@ -114,7 +114,7 @@ fn severity(severity: IssueSeverity) -> &'static str {
     path = "/api/v1/ai/workflows/check",
     operation_id = "checkWorkflow",
     tag = "workflows",
-    request_body(content((Value = "application/json"), (String = "application/yaml"))),
+    request_body(content((Value = "application/json"), (Value = "application/yaml"))),
     responses((status = 200, body = WorkflowCheckView))
 )]
 pub(crate) async fn check(
