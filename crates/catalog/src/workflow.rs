@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolwright_machine::workflow::{WorkflowGraph, WorkflowIssue, WorkflowSource, is_built_in_handler};
+use toolwright_machine::workflow::{WorkflowGraph, WorkflowIssue, WorkflowSource};
 use toolwright_store::DocumentRef;
 use toolwright_tools::Schema;
 use toolwright_types::{
     ConditionBinding, Document, DocumentKind, RealmScope, StepRegistration, ToolStatus, WorkflowDefinition,
+    step_handlers,
 };
 
 use crate::catalog::{Catalog, select_version};
@@ -96,7 +97,7 @@ impl Catalog {
     ) -> Result<WorkflowSource, Unavailable> {
         let handlers: BTreeSet<&str> = definition.steps.iter().map(|step| step.handler_ref.as_str()).collect();
         let mut registrations = BTreeMap::new();
-        for name in handlers.into_iter().filter(|name| !is_built_in_handler(name) && !name.contains('@')) {
+        for name in handlers.into_iter().filter(|name| !step_handlers::ALL.contains(name) && !name.contains('@')) {
             let found: Option<StepRegistration> = self.definition(realm, DocumentKind::StepRegistration, name).await?;
             registrations.extend(found.filter(|found| found.enabled).map(|found| (name.to_owned(), found)));
         }

@@ -48,6 +48,12 @@ impl Expression {
         Ok(Self { source: source.into(), simple_path: simple_path(&tree), tree })
     }
 
+    /// Whether a text can be a name in an expression without backticks: not `a-b`, and no word with a meaning of its own
+    /// such as `in` or `while`.
+    pub fn is_name(text: &str) -> bool {
+        syntax::is_name(text)
+    }
+
     /// The source text.
     pub fn source(&self) -> &str {
         &self.source

@@ -165,3 +165,14 @@ fn chain_of_2000_operators_does_not_exceed_the_depth_limit() {
     assert!(Expression::parse(&format!("{}c", "a ? b : ".repeat(1500))).is_ok());
     assert!(Expression::parse(&format!("{}c", "!".repeat(15_000))).is_ok());
 }
+
+#[test]
+fn text_is_a_name_if_and_only_if_it_parses_as_a_path_of_one_name() {
+    for text in ["a", "_a1", "input", "while", "in", "true", "null", "void", "a-b", "1a", "", "a.b", "é", "namespace"]
+    {
+        let parsed = Expression::parse(text).ok();
+        let references = parsed.as_ref().map(Expression::references).unwrap_or_default();
+        let is_one_name = matches!(references.as_slice(), [one] if one.root == text && one.fields.is_empty());
+        assert_eq!(Expression::is_name(text), is_one_name, "{text}");
+    }
+}

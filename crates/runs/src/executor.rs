@@ -17,7 +17,6 @@ use toolwright_machine::agent::{
 use toolwright_machine::is_delete_tool;
 use toolwright_machine::journal::RunStart;
 use toolwright_machine::journal::recording::Recording;
-use toolwright_machine::workflow::FORM;
 use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::{
@@ -26,7 +25,7 @@ use toolwright_tools::{
 };
 use toolwright_types::{
     CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, Owner, Principal, RealmScope, ResolvedInput,
-    ResponseFormat, RunId, RunStatus, StopReason, Surface, Timestamp, ToolEnvelope, ToolError,
+    ResponseFormat, RunId, RunStatus, StopReason, Surface, Timestamp, ToolEnvelope, ToolError, step_handlers,
 };
 
 use super::plan_schema::{PlanSchema, listed_violations};
@@ -465,7 +464,7 @@ pub(crate) fn call_context(start: &RunStart, scope: RunScope, tools: &Arc<Toolse
 
 /// The schema of the form that a step of a workflow shows. It is part of the payload.
 fn form_schema(action: &ClientAction) -> Option<Value> {
-    (action.pending.name == FORM).then(|| action.prepared_payload.get("schema").cloned()).flatten()
+    (action.pending.name == step_handlers::FORM).then(|| action.prepared_payload.get("schema").cloned()).flatten()
 }
 
 fn definition_changed() -> ToolError {

@@ -1,12 +1,8 @@
 //! Function tools that start a run: of an agent or of a workflow. The agents of the server execute them, not a library.
 
 use serde_json::{Value, json};
+use toolwright_types::step_handlers::{EXECUTE_WORKFLOW, INVOKE_AGENT};
 use toolwright_types::{ToolDefinition, ToolType};
-
-/// The function that runs an agent: `{ "agentRef": …, "prompt": …, "context": … }`.
-pub(crate) const INVOKE_AGENT: &str = "quantum.ai.invokeAgent";
-/// The function that runs a workflow: `{ "workflowRef": …, "input": … }`.
-pub(crate) const EXECUTE_WORKFLOW: &str = "quantum.workflows.execute";
 
 /// What a function starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -74,6 +74,7 @@ pub use tool::{
 pub use trial::{CallSource, Trial, TrialKind};
 pub use unique_keys::UniqueKeys;
 pub use workflow::{
-    ConditionBinding, DurationMs, ErrorRoutes, ForEach, InvalidDuration, MAX_WORKFLOW_STEPS, OnError, RetryPolicy,
-    StepName, StepRegistration, WorkflowDefinition, WorkflowLimits, WorkflowStep,
+    ConditionBinding, DurationMs, ErrorRoutes, ForEach, InvalidDuration, MAX_WORKFLOW_STEPS, OnError,
+    RESERVED_STEP_NAMES, RetryPolicy, StepName, StepRegistration, WorkflowDefinition, WorkflowLimits, WorkflowStep,
+    is_valid_step_name, step_handlers,
 };

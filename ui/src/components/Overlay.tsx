@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { IconButton } from "./Button";
 import { cx } from "./cx";
 
-/** Focuses the first field, or the dialog itself. The close button comes first, but nobody opens a dialog to close it. */
+/** Focuses the first field, or the dialog itself. The close button is skipped, although it comes first. */
 function focusFirstField(event: Event) {
   event.preventDefault();
   const dialog = event.currentTarget as HTMLElement;

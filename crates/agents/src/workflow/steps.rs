@@ -1,7 +1,7 @@
 //! The tools behind the built-in step handlers that make a call.
 
 use serde_json::json;
-use toolwright_machine::workflow::{EXECUTE_WORKFLOW, FORM, INVOKE_AGENT, REQUEST_APPROVAL};
+use toolwright_types::step_handlers::{EXECUTE_WORKFLOW, FORM, INVOKE_AGENT, REQUEST_APPROVAL};
 use toolwright_types::{JsonSchema, SideEffects, ToolDefinition, ToolType};
 
 /// Returns the tool of a built-in step handler; `None` if the handler is not built in.

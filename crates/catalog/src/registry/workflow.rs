@@ -6,6 +6,7 @@ use toolwright_authz::Resource;
 use toolwright_expr::Template;
 use toolwright_machine::workflow::WorkflowIssue;
 use toolwright_tools::{DefinitionIssue, Issues};
+use toolwright_types::step_handlers::PREFIX;
 use toolwright_types::{
     ConditionBinding, Document, DocumentKind, RefName, StepRegistration, ToolStatus, WorkflowDefinition,
 };
@@ -17,9 +18,6 @@ use super::{
 use crate::Unavailable;
 use crate::access::Session;
 use crate::toolset::VersionedRef;
-
-/// The prefix of the names of built-in step handlers.
-const BUILT_IN_PREFIX: &str = "quantum.";
 
 /// The maximum number of characters of the display name of a workflow.
 const MAX_NAME_CHARS: usize = 128;
@@ -220,9 +218,8 @@ impl Definition for ConditionBinding {
 
 /// Returns an issue if a name has the prefix of the built-in step handlers. Names are case-insensitive.
 fn reserved_name_issue(path: &str, name: &RefName) -> Option<DefinitionIssue> {
-    let message =
-        format!("`{name}` must not start with `{BUILT_IN_PREFIX}`, the prefix of built-in steps; choose another name");
-    name.key().starts_with(BUILT_IN_PREFIX).then(|| issue(path, message))
+    let message = format!("`{name}` must not start with `{PREFIX}`, the prefix of built-in steps; choose another name");
+    name.key().starts_with(PREFIX).then(|| issue(path, message))
 }
 
 /// Moves `refName` to `name`, which is the stored field. If a body has both, they must be equal.

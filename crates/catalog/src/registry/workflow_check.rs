@@ -4,12 +4,10 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
-use toolwright_machine::workflow::{
-    EXECUTE_WORKFLOW, GraphStep, HandlerKind, INVOKE_AGENT, IssueSeverity, StepSchemas, WorkflowIssue,
-};
+use toolwright_machine::workflow::{GraphStep, HandlerKind, IssueSeverity, StepSchemas, WorkflowIssue};
 use toolwright_tools::CompiledTool;
 use toolwright_types::{
-    AgentDefinition, Document, Surface, ToolStatus, WorkflowDefinition, WorkflowStep, closest_name,
+    AgentDefinition, Document, Surface, ToolStatus, WorkflowDefinition, WorkflowStep, closest_name, step_handlers,
 };
 
 use super::ValidationContext;
@@ -54,17 +52,17 @@ impl StepCheck<'_> {
         };
         let path = format!("/steps/{at}");
         match tool.as_str() {
-            INVOKE_AGENT => {
+            step_handlers::INVOKE_AGENT => {
                 if let Some(name) = literal("agentRef") {
                     self.agent(at, &path, name).await?;
                 }
             }
-            EXECUTE_WORKFLOW => {
+            step_handlers::EXECUTE_WORKFLOW => {
                 if let Some(name) = literal("workflowRef") {
                     self.workflow(at, &path, name).await?;
                 }
             }
-            built_in if built_in.starts_with("quantum.") => {}
+            built_in if built_in.starts_with(step_handlers::PREFIX) => {}
             name => self.tool(at, &path, step, name, version.as_deref(), &definition.handler_ref).await?,
         }
         Ok(())

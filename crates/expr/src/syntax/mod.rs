@@ -19,7 +19,7 @@ mod tokens;
 pub(crate) use ast::{Comprehension, Macro, Node, NodeKind, Operator, PathSegment};
 pub(crate) use functions::Function;
 pub(crate) use lexer::{Lexer, Token};
-pub(crate) use parser::parse;
+pub(crate) use parser::{is_name, parse};
 
 /// The maximum length of an expression, in bytes.
 pub(crate) const MAX_SOURCE: usize = 16 * 1024;

@@ -51,6 +51,15 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
+/// Whether a text can be a name in an expression without backticks.
+pub(crate) fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c == '_' || c.is_ascii_alphabetic())
+        && chars.all(|c| c == '_' || c.is_ascii_alphanumeric())
+        && !["true", "false", "null", "in"].contains(&text)
+        && !RESERVED.contains(&text)
+}
+
 /// The operators by precedence, lowest first.
 const PRECEDENCE_LEVELS: &[&[Operator]] = &[
     &[

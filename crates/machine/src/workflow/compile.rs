@@ -1,18 +1,17 @@
 //! Compiles the definition of a workflow to a graph, and finds the problems that need no other definition.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use serde_json::Value;
-use toolwright_expr::{Expression, Template};
+use toolwright_expr::{Expression, Reference, Template};
 use toolwright_types::{
     ErrorCode, MAX_WORKFLOW_STEPS, OnError, RetryDelays, RetryPolicy, StepRegistration, WorkflowDefinition,
-    WorkflowStep, closest_name,
+    WorkflowStep, closest_name, is_valid_step_name, step_handlers,
 };
 
 use super::branch::CompiledBranch;
 use super::graph::{self, CompiledItems, CompiledMappings, CompiledRetry, Edge, EdgeKind};
-use super::names::is_valid_step_name;
 use super::references::{CompiledValue, ReferencedValue, StepNames};
 use super::{GraphStep, HandlerKind, WorkflowGraph, WorkflowIssue, WorkflowSource, order};
 
@@ -98,7 +97,7 @@ impl Compiler {
             self.report_cycle(definition, &steps);
             return None;
         };
-        self.check_references(definition, &names, &steps, &order);
+        self.check_references(&names, &steps, &order, output.as_ref());
         self.warn_unreachable(&steps, &order);
         let leaves = (0..).zip(&steps).filter(|(_, step)| is_leaf(step)).map(|(at, _)| at).collect();
         Some(Parts { steps, positions: names.steps, leaves, output })
@@ -219,10 +218,10 @@ impl Compiler {
         if let Some(kind) = graph::built_in_handler(handler) {
             return (kind, None);
         }
-        if handler.starts_with("quantum.") {
-            let closest = closest_name(handler, graph::BUILT_IN);
+        if handler.starts_with(step_handlers::PREFIX) {
+            let closest = closest_name(handler, step_handlers::ALL);
             let hint = closest.map_or_else(
-                || format!("the built-in handlers are {}", graph::BUILT_IN.join(", ")),
+                || format!("the built-in handlers are {}", step_handlers::ALL.join(", ")),
                 |name| format!("did you mean `{name}`?"),
             );
             let message = format!("`{handler}` is not a built-in handler");
@@ -254,7 +253,8 @@ impl Compiler {
         };
         let (input, output) = (parse(&registration.input_mapping), parse(&registration.output_mapping));
         let is_empty = input.is_empty() && output.is_empty();
-        (!is_empty).then(|| Box::new(CompiledMappings { input, output }))
+        let read_fields = fields_read_by(&input);
+        (!is_empty).then(|| Box::new(CompiledMappings { input, read_fields, output }))
     }
 
     fn branch(&mut self, path: &str, input: &Value, names: &StepNames) -> Option<CompiledBranch> {
@@ -398,13 +398,13 @@ impl Compiler {
                 codes.chain(routes.default.iter().map(|target| ("branch/default".to_owned(), target))).collect()
             }
         };
-        let mut targets: BTreeMap<u32, ()> = BTreeMap::new();
+        let mut targets: BTreeSet<u32> = BTreeSet::new();
         for (field, target) in routes {
             let path = format!("/steps/{at}/onError/{field}");
             let Some(to) = self.find(&path, target, names) else { continue };
             if to == at {
                 self.error("error_target", path, "a step cannot handle its own error; name another step");
-            } else if targets.insert(to, ()).is_none() {
+            } else if targets.insert(to) {
                 add_edge(steps, at, to, EdgeKind::Error);
             }
         }
@@ -459,10 +459,10 @@ impl Compiler {
     /// Checks that each step reads only steps that have ended when it starts.
     fn check_references(
         &mut self,
-        definition: &WorkflowDefinition,
         names: &StepNames,
         steps: &[GraphStep],
         order: &[u32],
+        output: Option<&CompiledValue>,
     ) {
         let ancestors = order::Ancestors::new(steps, order);
         for (at, step) in (0_u32..).zip(steps) {
@@ -480,8 +480,7 @@ impl Compiler {
                 }
             }
         }
-        let output = definition.output.as_ref().map(|output| CompiledValue::parse(output, names, &[]));
-        for expression in output.iter().flatten().flat_map(CompiledValue::expressions) {
+        for expression in output.into_iter().flat_map(CompiledValue::expressions) {
             self.check_expression("/output", expression, names, &[], |_| None);
         }
     }
@@ -545,6 +544,17 @@ fn invalid_name(path: String, name: &str) -> WorkflowIssue {
     let hint = "use letters, digits, `_` and `-`, and start with a letter or `_`; `input`, `param`, `steps`, `item`, \
                 `index` and `output` have another meaning";
     WorkflowIssue::error("step_name", path, message).hint(hint)
+}
+
+/// The fields of a step's input that a mapping reads. `None` if the mapping reads the whole input.
+fn fields_read_by(mapping: &[(String, Template)]) -> Option<BTreeSet<String>> {
+    let expressions = mapping.iter().flat_map(|(_, template)| template.expressions());
+    let references = expressions.flat_map(Expression::references);
+    let field = |reference: Reference<'_>| match reference.root {
+        "input" | "param" => reference.fields.first().map(|field| (*field).to_owned()),
+        root => Some(root.to_owned()),
+    };
+    references.map(field).collect()
 }
 
 /// Whether no other step depends on a step.

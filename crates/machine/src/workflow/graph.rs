@@ -1,39 +1,19 @@
 //! The compiled graph of a workflow: expressions are parsed, and steps refer to each other by position.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use toolwright_expr::Template;
+use toolwright_types::step_handlers::{
+    BRANCH, EXECUTE_WORKFLOW, FORM, INVOKE_AGENT, JOIN, REQUEST_APPROVAL, SLEEP, TRANSFORM, WAIT_FOR_SIGNAL,
+};
 use toolwright_types::{ErrorCode, RetryDelays, StepRegistration, WorkflowDefinition, WorkflowStep};
 
 use super::branch::CompiledBranch;
 use super::references::{CompiledValue, StepNames};
 use super::{WorkflowIssue, compile};
-
-/// The handler that runs an agent.
-pub const INVOKE_AGENT: &str = "quantum.ai.invokeAgent";
-/// The handler that runs another workflow.
-pub const EXECUTE_WORKFLOW: &str = "quantum.workflows.execute";
-/// The handler that asks a person for approval.
-pub const REQUEST_APPROVAL: &str = "quantum.flow.approval";
-/// The handler that asks a client to fill in a form.
-pub const FORM: &str = "quantum.flow.form";
-/// The handler whose output is its input.
-pub const TRANSFORM: &str = "quantum.flow.transform";
-/// The handler that selects one of several cases.
-pub const BRANCH: &str = "quantum.flow.branch";
-/// The handler that collects the outputs of the steps that it depends on.
-pub const JOIN: &str = "quantum.flow.join";
-/// The handler that waits for a time.
-pub const SLEEP: &str = "quantum.flow.sleep";
-/// The handler that waits for a signal.
-pub const WAIT_FOR_SIGNAL: &str = "quantum.flow.waitForSignal";
-
-/// All built-in handlers.
-pub(super) const BUILT_IN: [&str; 9] =
-    [INVOKE_AGENT, EXECUTE_WORKFLOW, REQUEST_APPROVAL, FORM, TRANSFORM, BRANCH, JOIN, SLEEP, WAIT_FOR_SIGNAL];
 
 /// What a built-in handler does. `None` if the name is not a built-in handler.
 pub(super) fn built_in_handler(handler_ref: &str) -> Option<HandlerKind> {
@@ -48,11 +28,6 @@ pub(super) fn built_in_handler(handler_ref: &str) -> Option<HandlerKind> {
         }
         _ => return None,
     })
-}
-
-/// Whether a `handlerRef` names a built-in handler.
-pub fn is_built_in_handler(handler_ref: &str) -> bool {
-    BUILT_IN.contains(&handler_ref)
 }
 
 /// A workflow with the other definitions that decide what its steps do. This is the stored form of a
@@ -160,6 +135,8 @@ pub(crate) struct CompiledItems {
 pub(crate) struct CompiledMappings {
     /// The fields of the tool's input.
     pub input: Vec<(String, Template)>,
+    /// The fields of the step's input that `input` reads. `None` if it reads the whole input.
+    pub read_fields: Option<BTreeSet<String>>,
     /// The fields of the step's output.
     pub output: Vec<(String, Template)>,
 }

@@ -9,7 +9,6 @@ mod branch;
 mod compile;
 mod graph;
 mod issue;
-mod names;
 mod order;
 mod references;
 mod scope;
@@ -18,12 +17,8 @@ mod state;
 mod type_check;
 
 pub use compile::MAX_WORKFLOW_EDGES;
-pub use graph::{
-    BRANCH, EXECUTE_WORKFLOW, Edge, EdgeKind, FORM, GraphStep, HandlerKind, INVOKE_AGENT, JOIN, REQUEST_APPROVAL,
-    SLEEP, TRANSFORM, WAIT_FOR_SIGNAL, WorkflowGraph, WorkflowSource, is_built_in_handler,
-};
+pub use graph::{Edge, EdgeKind, GraphStep, HandlerKind, WorkflowGraph, WorkflowSource};
 pub use issue::{IssueSeverity, WorkflowIssue};
-pub use names::is_valid_step_name;
 pub use references::{ReferencedValue, StepNames, StepReference};
 pub(crate) use scope::StepContext;
 pub use spec::{ReusedItem, ReusedStep, WorkflowSpec};

@@ -100,14 +100,9 @@ impl CompiledMappings {
         fields.collect::<Result<Map<_, _>, _>>().map(Value::Object)
     }
 
-    /// Whether an expression of the input mapping reads a field of the step's input.
+    /// Whether the input mapping reads a field of the step's input.
     fn reads(&self, field: &str) -> bool {
-        let expressions = self.input.iter().flat_map(|(_, template)| template.expressions());
-        let references = expressions.flat_map(toolwright_expr::Expression::references);
-        references.into_iter().any(|reference| match (reference.root, reference.fields.first()) {
-            ("input" | "param", read) => read.is_none_or(|read| *read == field),
-            (root, _) => root == field,
-        })
+        self.read_fields.as_ref().is_none_or(|fields| fields.contains(field))
     }
 }
 

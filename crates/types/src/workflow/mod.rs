@@ -3,6 +3,8 @@
 mod duration;
 mod parts;
 mod step;
+pub mod step_handlers;
+mod step_name;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +18,8 @@ use crate::{RefName, SideEffects, ToolStatus, UnknownOutcome};
 
 pub use duration::{DurationMs, InvalidDuration};
 pub use parts::{ConditionBinding, StepRegistration};
-pub use step::{ErrorRoutes, ForEach, OnError, RetryPolicy, StepName, WorkflowStep};
+pub use step::{ErrorRoutes, ForEach, OnError, RetryPolicy, WorkflowStep};
+pub use step_name::{RESERVED_STEP_NAMES, StepName, is_valid_step_name};
 
 /// The maximum number of steps of a workflow.
 pub const MAX_WORKFLOW_STEPS: usize = 10_000;

@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::DurationMs;
+use super::{DurationMs, StepName};
 use crate::nullable::null_as_default;
 use crate::{Backoff, ErrorCode};
-
-/// The name of a step: letters, digits, `_` and `-`, starting with a letter or `_`.
-pub type StepName = String;
 
 /// A step of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

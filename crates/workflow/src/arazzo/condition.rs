@@ -401,7 +401,7 @@ fn compare_text(left: String, op: Comparison, text: String) -> Result<Condition,
         ));
     }
     if ["null", "true", "false"].contains(&text.to_ascii_lowercase().as_str()) {
-        return Err(format!("the text '{text}' cannot be told from the value {text}; compare with the value"));
+        return Err(format!("the text '{text}' is equal to the value {text} in Arazzo; compare with the value"));
     }
     Ok(compare(left, op, Operand::Literal(Value::String(text.to_ascii_lowercase()))))
 }

@@ -17,11 +17,7 @@ pub mod import;
 pub use operation::{Operation, OperationBody, OperationParameter, OperationRef, OperationTool, ParameterLocation};
 pub use problem::Problem;
 
+use toolwright_types::step_handlers::{BRANCH, EXECUTE_WORKFLOW, JOIN};
+
 /// The field of a workflow or a step that contains what Arazzo has no fields for.
 const EXTENSION: &str = "x-toolwright";
-/// The handler of a step that executes a workflow.
-const EXECUTE_WORKFLOW: &str = "quantum.workflows.execute";
-/// The handler of a step that selects a case.
-const BRANCH: &str = "quantum.flow.branch";
-/// The handler of a step that only collects its dependencies.
-const JOIN: &str = "quantum.flow.join";

@@ -2,29 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// The words that cannot be names in an expression without backticks.
-const RESERVED_WORDS: [&str; 20] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "namespace",
-    "package",
-    "return",
-    "var",
-    "void",
-];
+use toolwright_expr::Expression;
 
 /// A path to a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -127,13 +105,13 @@ impl ValuePath {
     pub(crate) fn to_expression(&self) -> String {
         let mut out = match &self.root {
             PathRoot::Input => "input".to_owned(),
-            PathRoot::Output(step) if is_plain(step) => step.clone(),
+            PathRoot::Output(step) if Expression::is_name(step) => step.clone(),
             PathRoot::Output(step) => format!("`{step}`"),
         };
         for key in &self.keys {
             let written = match key {
                 PathKey::Index(index) => write!(out, "[{index}]"),
-                PathKey::Field(name) if is_plain(name) => write!(out, ".{name}"),
+                PathKey::Field(name) if Expression::is_name(name) => write!(out, ".{name}"),
                 PathKey::Field(name) if is_quotable(name) => write!(out, ".`{name}`"),
                 PathKey::Field(name) => write!(out, "[{}]", string_literal(name)),
             };
@@ -192,7 +170,7 @@ impl Reader<'_> {
         }
         let length = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(self.rest.len());
         let name = self.take(length)?;
-        is_plain(&name).then_some(name)
+        Expression::is_name(&name).then_some(name)
     }
 
     fn key(&mut self) -> Option<PathKey> {
@@ -214,14 +192,6 @@ impl Reader<'_> {
             PathKey::Field(_) => None,
         }
     }
-}
-
-/// Whether a name can stand in an expression without backticks.
-pub(super) fn is_plain(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !RESERVED_WORDS.contains(&name)
 }
 
 fn is_quotable(name: &str) -> bool {

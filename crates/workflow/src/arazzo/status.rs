@@ -84,7 +84,7 @@ impl Statuses {
     }
 }
 
-const OTHER_STATUS: &str = "this status cannot be told from others: errors differ by code, which is RATE_LIMIT after \
+const OTHER_STATUS: &str = "this status has no error code of its own: the code is RATE_LIMIT after \
                             429, AUTH_REQUIRED after 401 and 403, and PROVIDER_ERROR after every other status from 400";
 
 /// The error codes of HTTP statuses.

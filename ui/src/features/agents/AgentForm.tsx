@@ -205,7 +205,7 @@ function PinList({ pins, onChange }: { pins: PinForm[]; onChange: (pins: PinForm
             <option value="first_success">the first success</option>
           </Select>
           <Select
-            aria-label="If there is none"
+            aria-label="If the call is missing"
             value={pin.onMissing}
             onChange={(event) => change(index, { onMissing: event.target.value as PinForm["onMissing"] })}
           >

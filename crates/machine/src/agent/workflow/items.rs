@@ -88,7 +88,7 @@ impl Steps<'_> {
 
     /// Evaluates the input of an item and requests its call.
     fn request(&mut self, of: ItemRef) -> Option<StepCall> {
-        let spec = std::sync::Arc::clone(self.spec);
+        let spec = self.spec;
         let (step, _) = spec.graph.step(of.step)?;
         let HandlerKind::Call { tool, .. } = &step.kind else { return None };
         let input = self.input(of, step).and_then(|input| match &step.mappings {
@@ -217,7 +217,7 @@ impl Steps<'_> {
         if let Some(unit) = self.state.unit_mut(of) {
             unit.attempts += 1;
         }
-        let spec = std::sync::Arc::clone(self.spec);
+        let spec = self.spec;
         let Some((step, definition)) = spec.graph.step(of.step) else { return };
         let result = match step.kind {
             HandlerKind::Branch => self.branch(step).map(Some),

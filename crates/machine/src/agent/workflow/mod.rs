@@ -17,7 +17,6 @@ mod steps;
 mod timers;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -82,7 +81,7 @@ fn with_steps<T>(run: &mut AgentRun, act: impl FnOnce(&mut Steps<'_>) -> T) -> O
 /// The steps of a run in progress.
 struct Steps<'a> {
     run: &'a mut AgentRun,
-    spec: &'a Arc<WorkflowSpec>,
+    spec: &'a WorkflowSpec,
     state: &'a mut WorkflowState,
 }
 
@@ -95,8 +94,8 @@ impl Steps<'_> {
     }
 
     /// Whether the run ends as soon as the calls in progress have ended.
-    fn is_ending(&mut self) -> bool {
-        self.batch().is_none_or(|batch| batch.pending_ending.is_some())
+    fn is_ending(&self) -> bool {
+        self.run.batch().is_none_or(|batch| batch.pending_ending.is_some())
     }
 
     /// Starts everything that can start. Returns the ending of the run after its last step.

@@ -1,6 +1,6 @@
 //! Read access to the steps of a run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use toolwright_types::StepName;
@@ -60,7 +60,7 @@ impl AgentRun {
     }
 
     /// The items whose calls wait for a person, a client or a child run.
-    fn waiting_items(&self) -> HashMap<ItemRef, ()> {
+    fn waiting_items(&self) -> HashSet<ItemRef> {
         let calls = self.batch().into_iter().flat_map(|batch| &batch.calls);
         let waiting = calls.filter(|call| {
             matches!(
@@ -70,13 +70,13 @@ impl AgentRun {
                     | CallState::ChildSuspended { .. }
             )
         });
-        waiting.filter_map(|call| Some((call.step.as_ref()?.of, ()))).collect()
+        waiting.filter_map(|call| Some(call.step.as_ref()?.of)).collect()
     }
 }
 
-fn report(at: u32, name: &str, run: &StepRun, waiting: &HashMap<ItemRef, ()>) -> StepReport {
+fn report(at: u32, name: &str, run: &StepRun, waiting: &HashSet<ItemRef>) -> StepReport {
     let unit_status = |item: u32, unit: &Unit| match unit.status() {
-        StepStatus::Running if waiting.contains_key(&ItemRef { step: at, item }) => StepStatus::Waiting,
+        StepStatus::Running if waiting.contains(&ItemRef { step: at, item }) => StepStatus::Waiting,
         status => status,
     };
     let statuses: Vec<StepStatus> = (0_u32..).zip(&run.units).map(|(item, unit)| unit_status(item, unit)).collect();

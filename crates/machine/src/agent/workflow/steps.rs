@@ -48,7 +48,7 @@ impl Steps<'_> {
         while !self.is_ending()
             && let Some(at) = self.state.ready.pop_front()
         {
-            let spec = std::sync::Arc::clone(self.spec);
+            let spec = self.spec;
             let Some((step, _)) = spec.graph.step(at) else { continue };
             match self.beginning(at, step) {
                 Beginning::End(result) => self.end_step(at, result),
@@ -101,7 +101,7 @@ impl Steps<'_> {
     }
 
     fn begin(&mut self, at: u32, step: &GraphStep, list: Option<Vec<Value>>) {
-        let spec = std::sync::Arc::clone(self.spec);
+        let spec = self.spec;
         let now = self.run.now;
         let Some(run) = self.state.step_mut(at) else { return };
         run.status = StepStatus::Running;
@@ -123,7 +123,7 @@ impl Steps<'_> {
 
     /// Ends a step, and starts the steps that waited only for it.
     pub(super) fn end_step(&mut self, at: u32, result: StepResult) {
-        let spec = std::sync::Arc::clone(self.spec);
+        let spec = self.spec;
         let Some((step, definition)) = spec.graph.step(at) else { return };
         let now = self.run.now;
         let StepResult { status, output, error } = result;

@@ -45,7 +45,7 @@ pub(in crate::cli) enum Subject {
     Started(String),
 }
 
-/// Follows a run until it ends. If the caller started the run, following also stops when the run needs somebody. Prints
+/// Follows a run until it ends. If the caller started the run, following also stops when a person or a client must act. Prints
 /// the run and returns its exit code.
 pub(in crate::cli) async fn follow(
     cx: &Context,
@@ -184,7 +184,7 @@ impl<'a> Follower<'a> {
         let state: WorkflowInstanceView = fetch(self.cx, &run).await?.read()?;
         self.read_outline(&run, &state).await?;
         self.pause_until = Instant::now() + (asked.elapsed() * PAUSE_FACTOR).max(MIN_PAUSE);
-        let stops = self.waits_for_somebody(&state);
+        let stops = self.waits_for_action(&state);
         self.state = Some(state);
         self.print_changes()?;
         self.draw()?;
@@ -217,7 +217,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Whether the caller of the run has to act before it continues. Otherwise plans when the state is read again.
-    fn waits_for_somebody(&mut self, instance: &WorkflowInstanceView) -> bool {
+    fn waits_for_action(&mut self, instance: &WorkflowInstanceView) -> bool {
         let run = &instance.state;
         if !summary::is_waiting(run.status) || self.cancel_requested {
             return false;

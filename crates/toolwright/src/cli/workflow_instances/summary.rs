@@ -25,7 +25,7 @@ pub(super) fn is_waiting(status: RunStatus) -> bool {
     matches!(status, RunStatus::AwaitingApproval | RunStatus::AwaitingClient | RunStatus::Waiting | RunStatus::Paused)
 }
 
-/// The time at which a waiting run continues without help. `None` if the run needs somebody: a decision, a result, a
+/// The time at which a waiting run continues without help. `None` if a person or a client must act: a decision, a result, a
 /// signal, or to be resumed.
 pub(super) fn continues_at(run: &WorkflowRunView) -> Option<Timestamp> {
     let needs_help = !run.approvals.is_empty() || !run.client_actions.is_empty() || !run.waiting_child_runs.is_empty();

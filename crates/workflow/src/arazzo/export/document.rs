@@ -63,7 +63,7 @@ impl Document<'_> {
     fn collect_sources(&mut self, operation_of: OperationOf<'_>) {
         for (at, definition) in self.workflows.iter().enumerate() {
             for (index, step) in definition.steps.iter().enumerate() {
-                if step.handler_ref.starts_with("quantum.") {
+                if step.handler_ref.starts_with(toolwright_types::step_handlers::PREFIX) {
                     continue;
                 }
                 let Some(operation) = operation_of(&step.handler_ref) else { continue };

@@ -189,7 +189,7 @@ impl<'w, 'd> Writer<'w, 'd> {
         fields: &mut Map<String, Value>,
         operation_of: OperationOf<'_>,
     ) -> Option<()> {
-        let built_in = handler.starts_with("quantum.");
+        let built_in = handler.starts_with(toolwright_types::step_handlers::PREFIX);
         let Some(operation) = Some(handler).filter(|_| !built_in).and_then(operation_of) else {
             let message = match built_in {
                 true => format!("Arazzo has no steps such as `{handler}`; a step calls an operation or a workflow"),
@@ -363,7 +363,7 @@ impl<'w, 'd> Writer<'w, 'd> {
         let definition = self.definition.steps.iter().find(|other| other.name == step);
         let definition = definition.ok_or_else(|| format!("step `{step}` does not exist"))?;
         if definition.handler_ref != EXECUTE_WORKFLOW {
-            return match definition.handler_ref.starts_with("quantum.") {
+            return match definition.handler_ref.starts_with(toolwright_types::step_handlers::PREFIX) {
                 true => Err(format!("the output of step `{step}` does not exist in Arazzo")),
                 false if keys.is_empty() => Ok("$response.body".to_owned()),
                 false => Ok(format!("$response.body#{}", pointer(keys)?)),

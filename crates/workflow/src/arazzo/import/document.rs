@@ -47,8 +47,8 @@ pub(super) fn import(document: &Value, only: Option<&str>, tool_of: ToolOf<'_>) 
         .collect();
     ordered.sort_unstable_by_key(|(at, ..)| *at);
     for (at, id, fields) in ordered {
-        let place = workflow::Place { path: format!("/workflows/{at}"), id, fields };
-        workflows.extend(workflow::import(&document, place, tool_of, &mut problems, &mut warnings));
+        let object = workflow::WorkflowObject { path: format!("/workflows/{at}"), id, fields };
+        workflows.extend(workflow::import(&document, object, tool_of, &mut problems, &mut warnings));
     }
     match problems.list.is_empty() {
         true => Ok(Imported { workflows, warnings: warnings.list }),

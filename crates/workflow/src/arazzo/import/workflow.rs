@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
-use toolwright_types::{MAX_WORKFLOW_STEPS, RefName, WorkflowDefinition};
+use toolwright_types::{MAX_WORKFLOW_STEPS, RESERVED_STEP_NAMES, RefName, WorkflowDefinition, is_valid_step_name};
 
 use super::super::expression::Name;
 use super::super::path::PathKey;
@@ -16,8 +16,6 @@ use super::{inputs, outcome, step};
 
 /// The maximum length of the name of a workflow.
 const MAX_NAME_CHARS: usize = 128;
-/// Names that expressions use for other values.
-const RESERVED: [&str; 7] = ["input", "param", "steps", "item", "index", "output", "error"];
 
 const FIELDS: [&str; 10] = [
     "workflowId",
@@ -32,8 +30,8 @@ const FIELDS: [&str; 10] = [
     "parameters",
 ];
 
-/// A workflow in its document.
-pub(super) struct Place<'d> {
+/// The object of a workflow in its document, and its JSON pointer.
+pub(super) struct WorkflowObject<'d> {
     pub path: String,
     pub id: &'d str,
     pub fields: &'d Map<String, Value>,
@@ -52,12 +50,12 @@ pub(super) struct Scope<'d> {
 
 pub(super) fn import(
     document: &Document<'_>,
-    place: Place<'_>,
+    workflow: WorkflowObject<'_>,
     tool_of: ToolOf<'_>,
     problems: &mut Problems,
     warnings: &mut Problems,
 ) -> Option<WorkflowDefinition> {
-    let Place { path, id, fields } = place;
+    let WorkflowObject { path, id, fields } = workflow;
     check_fields(fields, &path, &FIELDS, problems);
     let ref_name: RefName =
         problems.check(&join(&path, "workflowId"), id.parse().map_err(|error| format!("{error}")))?;
@@ -153,11 +151,11 @@ impl<'d> Scope<'d> {
                 problems.add(place, "must be an object with `stepId`");
                 continue;
             };
-            if !is_step_name(id) {
+            if !is_valid_step_name(id) {
                 let message = format!(
                     "`{id}` cannot be the name of a step; use letters, digits, `_` and `-`, start with a letter or `_`, \
                      and avoid {}",
-                    RESERVED.join(", ")
+                    RESERVED_STEP_NAMES.join(", ")
                 );
                 problems.add(join(&place, "stepId"), message);
             } else if scope.positions.insert(id, at).is_some() {
@@ -185,7 +183,7 @@ impl<'d> Scope<'d> {
                 let message =
                     format!("workflow `{id}` may need inputs; execute it in a step with `workflowId` and parameters");
                 problems.add(path, message);
-            } else if !is_step_name(id) || self.positions.contains_key(id) {
+            } else if !is_valid_step_name(id) || self.positions.contains_key(id) {
                 problems
                     .add(path, format!("`{id}` cannot be the name of the step that executes the workflow; rename it"));
             } else {
@@ -271,12 +269,4 @@ impl<'d> Scope<'d> {
             _ => Err(format!("only `$sourceDescriptions.{name}.url` has a value")),
         }
     }
-}
-
-fn is_step_name(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
-        && name.len() <= 128
-        && !RESERVED.contains(&name)
 }
