@@ -18,3 +18,9 @@ run=$(toolwright --json workflow-instances list --workflow examples/order-fulfil
 call=$(toolwright --json workflow-instances get "$run" | field approvals 0 callId)
 toolwright runs approve "$run" "$call" --no-wait
 toolwright workflow-instances watch "$run"
+
+# The schedule of the example runs the workflow each night. `fire` runs it now.
+toolwright triggers get examples/nightly-orders
+run=$(toolwright triggers fire examples/nightly-orders)
+toolwright workflow-instances watch "$run"
+toolwright triggers firings examples/nightly-orders

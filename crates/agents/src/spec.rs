@@ -59,6 +59,11 @@ impl RunOrigin {
         }
     }
 
+    /// Replaces the id of the run, if there is one.
+    pub(crate) fn with_id(self, run: Option<RunId>) -> Self {
+        Self { run: run.unwrap_or(self.run), ..self }
+    }
+
     /// Adds the rules of the parent's policy to the policy of a child run, so that delegation cannot evade a guardrail.
     pub(crate) fn restrict(&self, policy: &mut Policy) {
         let Some(parent) = self.parent.as_ref().map(|parent| &parent.start.spec.policy) else { return };

@@ -45,6 +45,8 @@ pub struct AgentRequest {
     pub durable: Option<bool>,
     /// The earlier messages, for a caller that stores the conversation itself.
     pub history: Vec<Message>,
+    /// The id of the run. `None` means a new id.
+    pub run: Option<RunId>,
 }
 
 /// A run that was started.
@@ -83,7 +85,7 @@ impl Agents {
         let origin = RunOrigin {
             conversation: conversation_id,
             session: request.session.or_else(|| conversation_id.map(|id| id.to_string())),
-            ..RunOrigin::new(session, realm, principal)
+            ..RunOrigin::new(session, realm, principal).with_id(request.run)
         };
         let shared = conversation.as_ref().map(ConversationState::shared_context).unwrap_or_default();
         let context = merge_context(shared.clone(), request.context);

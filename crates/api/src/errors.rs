@@ -17,6 +17,7 @@ use toolwright_query::Position;
 use toolwright_records::{RecordError, RequestPart};
 use toolwright_runs::{CommandError, EffectError, ExportError};
 use toolwright_tools::{DefinitionIssue, Violation};
+use toolwright_triggers::{DeliveryError, FireError, ReceiveError};
 use toolwright_types::ErrorCode;
 
 use crate::problem::{Code, Problem, TextSpan};
@@ -113,6 +114,47 @@ impl From<StartError> for Problem {
             StartError::Plan(_) => Problem::invalid("/executionPlan", text),
             StartError::Pattern(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::TooManyRuns(_) => Problem::new(Code::TooManyRuns, text),
+        }
+    }
+}
+
+impl From<FireError> for Problem {
+    fn from(error: FireError) -> Self {
+        let text = error.to_string();
+        match error {
+            FireError::Registry(inner) => inner.into(),
+            FireError::Start(inner) => inner.into(),
+            FireError::Unavailable(inner) => inner.into(),
+            FireError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).with_issues(issues.0.into_iter()),
+            FireError::UnknownPrincipal(_) => {
+                Problem::new(Code::InvalidDefinition, text.clone()).with_field("/principalRef", text)
+            }
+            FireError::Realm { .. } => Problem::new(Code::Forbidden, text),
+            FireError::Input(_) => Problem::new(Code::InvalidDefinition, text.clone()).with_field("/input", text),
+        }
+    }
+}
+
+impl From<ReceiveError> for Problem {
+    fn from(error: ReceiveError) -> Self {
+        let text = error.to_string();
+        match error {
+            ReceiveError::Fire(inner) => inner.into(),
+            ReceiveError::Unknown(_) => Problem::new(Code::NotFound, text),
+            ReceiveError::NotAuthentic(_) => Problem::new(Code::WebhookNotAuthentic, text),
+            ReceiveError::Paused => Problem::new(Code::TriggerPaused, text),
+            ReceiveError::Secret => Problem::new(Code::Unavailable, text),
+        }
+    }
+}
+
+impl From<DeliveryError> for Problem {
+    fn from(error: DeliveryError) -> Self {
+        let text = error.to_string();
+        match error {
+            DeliveryError::Registry(inner) => inner.into(),
+            DeliveryError::Unavailable(inner) => inner.into(),
+            DeliveryError::Unknown { .. } => Problem::new(Code::NotFound, text),
         }
     }
 }

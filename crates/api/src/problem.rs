@@ -59,6 +59,10 @@ codes! {
     InvalidRecord = "invalid-record", UNPROCESSABLE_ENTITY, "The record is not valid";
     /// The API key is missing or unknown.
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "Authentication is required";
+    /// The signature, the time or the id of an incoming webhook is missing or wrong.
+    WebhookNotAuthentic = "webhook-not-authentic", UNAUTHORIZED, "The webhook is not authentic";
+    /// The trigger of an incoming webhook is paused.
+    TriggerPaused = "trigger-paused", CONFLICT, "The trigger is paused";
     /// The principal lacks the permission.
     Forbidden = "forbidden", FORBIDDEN, "This is not permitted";
     /// The route does not exist.

@@ -12,6 +12,7 @@ use toolwright_catalog::registry::Registry;
 use toolwright_engine::{DriftReports, Engine, Events, Imports, ReferenceData, Vault};
 use toolwright_records::Records;
 use toolwright_runs::Runs;
+use toolwright_triggers::{Triggers, Webhooks};
 
 /// All services of the server.
 #[derive(Clone)]
@@ -54,4 +55,6 @@ services! {
     runs: Runs,
     conversations: Conversations,
     records: Records,
+    triggers: Triggers,
+    webhooks: Webhooks,
 }

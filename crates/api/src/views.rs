@@ -7,7 +7,8 @@ use toolwright_catalog::registry::{DefinitionPage, SavedDefinition};
 use toolwright_tools::CompiledTool;
 use toolwright_types::{
     AgentDefinition, ConditionBinding, DefinitionSource, Document, DocumentMeta, PromptFragment, RefName,
-    StepRegistration, Timestamp, ToolDefinition, ToolProviderConfig, TypeDefinition, WorkflowDefinition,
+    StepRegistration, Timestamp, ToolDefinition, ToolProviderConfig, TriggerDefinition, TypeDefinition,
+    WebhookDefinition, WorkflowDefinition,
 };
 
 /// The fields that the server manages.
@@ -243,6 +244,42 @@ impl Viewable for ConditionBinding {
     fn view(document: Document<Self>, warnings: Vec<String>) -> ConditionBindingView {
         let ref_name = document.body.name.clone();
         ConditionBindingView { meta: MetaView::new(document.meta, warnings), ref_name, definition: document.body }
+    }
+}
+
+/// A trigger.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TriggerView {
+    #[serde(flatten)]
+    meta: MetaView,
+    #[serde(flatten)]
+    definition: TriggerDefinition,
+}
+
+impl Viewable for TriggerDefinition {
+    type View = TriggerView;
+
+    fn view(document: Document<Self>, warnings: Vec<String>) -> TriggerView {
+        TriggerView { meta: MetaView::new(document.meta, warnings), definition: document.body }
+    }
+}
+
+/// A webhook that reports events.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebhookView {
+    #[serde(flatten)]
+    meta: MetaView,
+    #[serde(flatten)]
+    definition: WebhookDefinition,
+}
+
+impl Viewable for WebhookDefinition {
+    type View = WebhookView;
+
+    fn view(document: Document<Self>, warnings: Vec<String>) -> WebhookView {
+        WebhookView { meta: MetaView::new(document.meta, warnings), definition: document.body }
     }
 }
 

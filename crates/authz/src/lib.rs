@@ -89,6 +89,16 @@ pub enum Resource<'a> {
         /// The reference name of the condition.
         name: &'a str,
     },
+    /// A trigger.
+    Trigger {
+        /// The reference name of the trigger.
+        name: &'a str,
+    },
+    /// A webhook that reports events.
+    Webhook {
+        /// The reference name of the webhook.
+        name: &'a str,
+    },
     /// All conversations of one principal with agents.
     Conversation {
         /// The principal who owns the conversations.
@@ -167,6 +177,8 @@ struct EntityTypes {
     workflow: EntityTypeName,
     step_registration: EntityTypeName,
     condition_binding: EntityTypeName,
+    trigger: EntityTypeName,
+    webhook: EntityTypeName,
     conversation: EntityTypeName,
     run: EntityTypeName,
     account: EntityTypeName,
@@ -206,6 +218,8 @@ impl Authorizer {
                 workflow: name("Workflow")?,
                 step_registration: name("StepRegistration")?,
                 condition_binding: name("ConditionBinding")?,
+                trigger: name("Trigger")?,
+                webhook: name("Webhook")?,
                 conversation: name("Conversation")?,
                 run: name("Run")?,
                 account: name("Account")?,
@@ -300,6 +314,8 @@ impl Authorizer {
             Resource::ConditionBinding { name } => {
                 (realm_uid_of(&types.condition_binding, name), in_realm, name_attribute(name))
             }
+            Resource::Trigger { name } => (realm_uid_of(&types.trigger, name), in_realm, name_attribute(name)),
+            Resource::Webhook { name } => (realm_uid_of(&types.webhook, name), in_realm, name_attribute(name)),
             // Policies test only the owner, so one entity represents all conversations or runs of an owner.
             Resource::Conversation { owner } => (
                 realm_uid_of(&types.conversation, &owner.to_string()),

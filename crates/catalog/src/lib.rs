@@ -18,7 +18,9 @@ pub mod placeholders;
 mod reach;
 pub mod registry;
 mod resolve;
+mod schedule;
 mod toolset;
+mod trigger;
 mod workflow;
 
 pub use access::{Access, Denied, Session, execution_target};
@@ -32,5 +34,7 @@ pub use model_registry::{ModelDefaults, ModelInfo, ModelPrice, ModelRegistry};
 pub use reach::{Reach, ReachEdge, ReachKind, ReachNode};
 pub use registry::Registry;
 pub use resolve::{RecordedTool, Resolver, inline_tool_document};
+pub use schedule::{DueTimes, MAX_MISSED_RUNS, Schedule};
 pub use toolset::{Toolset, ToolsetMember, VersionedRef, in_categories, is_available_to_agents};
+pub use trigger::CompiledTrigger;
 pub use workflow::CompiledWorkflow;

@@ -9,7 +9,8 @@ use toolwright_runs::{DirectCall, DirectOutcome, Runs};
 use toolwright_tools::ports::Authorizer;
 use toolwright_tools::{CallRequest, CompiledTool, Executor};
 use toolwright_types::{
-    Document, ProviderType, RealmScope, RunId, Surface, ToolDefinition, ToolProviderConfig, ToolStatus, ToolType,
+    Document, DocumentId as _, ProviderType, RealmScope, RunId, Surface, ToolDefinition, ToolProviderConfig,
+    ToolStatus, ToolType,
 };
 
 /// The value of `invocation.method` in a tool that lists the tools of an MCP server.
@@ -62,7 +63,7 @@ impl Calls {
 
     /// Prepares a call without executing it, so that the caller can ask a person for approval first.
     pub async fn prepare(&self, session: &Session, surface: Surface, request: CallRequest) -> DirectCall {
-        self.runs.prepare_call(session, surface, request, self.client_wait).await
+        self.runs.prepare_call(session, surface, request, self.client_wait, RunId::generate()).await
     }
 
     /// Returns the tools that the session can call on this surface.

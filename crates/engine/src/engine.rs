@@ -22,6 +22,7 @@ use toolwright_tools::executor::Backend;
 use toolwright_tools::http::{EgressPolicy, HttpClient};
 use toolwright_tools::ports::SecretResolver;
 use toolwright_tools::{Library, ToolFailure, builtin};
+use toolwright_triggers::{TriggerServices, Triggers, Webhooks};
 use toolwright_types::{Clock, SystemClock, ToolType};
 
 use crate::base::{Base, BaseOptions, OpenError};
@@ -154,6 +155,10 @@ pub struct Engine {
     pub conversations: Conversations,
     /// Records.
     pub records: Records,
+    /// Triggers: schedules and incoming webhooks.
+    pub triggers: Triggers,
+    /// Outgoing webhooks.
+    pub webhooks: Webhooks,
     /// The features of the server, and the health of the database and the other parts.
     pub status: ServerStatus,
     /// Creates the indexes and the tools of entity types.
@@ -275,7 +280,22 @@ impl Engine {
         let events =
             Events::new(base.store.clone(), registry.clone(), base.access.clone(), background.clone(), stop.clone());
         background.spawn(events.clone().run_retention(identity.clone(), Arc::clone(&base.clock)));
+        let services = Arc::new(TriggerServices {
+            store: base.store.clone(),
+            registry: registry.clone(),
+            identity: identity.clone(),
+            agents: agents.clone(),
+            runs: runs.clone(),
+            client_wait,
+            http: http.clone(),
+            clock: Arc::clone(&base.clock),
+        });
+        let (triggers, webhooks) = (Triggers::new(Arc::clone(&services)), Webhooks::new(services));
+        background.spawn(triggers.clone().run_scheduler(stop.clone()));
+        background.spawn(webhooks.clone().run_deliveries(stop.clone()));
         let engine = Self {
+            triggers,
+            webhooks,
             imports: Imports::new(registry.clone(), calls.clone(), http, execution.drift_recorder, tables.clone()),
             references,
             drift: DriftReports::new(base.store.clone(), registry.clone()),

@@ -61,15 +61,18 @@ struct Origin {
 }
 
 impl Runs {
-    /// Prepares a call to a tool in the catalog. `client_wait` is how long a client has to return a result.
+    /// Prepares a call to a tool in the catalog, whose run gets the id `run`. `client_wait` is how long a client has to
+    /// return a result.
     pub async fn prepare_call(
         &self,
         session: &Session,
         surface: Surface,
         request: CallRequest,
         client_wait: Duration,
+        run: RunId,
     ) -> DirectCall {
-        let (context, input, started_at) = (self.call_context(session, surface), request.input.clone(), self.now());
+        let context = self.call_context(session, surface, run);
+        let (input, started_at) = (request.input.clone(), self.now());
         let prepared = self.0.executor.prepare_direct(&context, request).await;
         let (runs, session) = (self.clone(), session.clone());
         DirectCall { origin: Origin { runs, session, context, started_at, input, client_wait }, prepared }
@@ -78,7 +81,8 @@ impl Runs {
     /// Executes a tool that is not in the catalog, with an empty input. The tool must only read. Example: a request
     /// that tests the connection to a provider.
     pub async fn call_unsaved(&self, session: &Session, tool: Arc<CompiledTool>) -> Result<DirectOutcome, Unavailable> {
-        let (context, input) = (self.call_context(session, Surface::Tool), Value::Object(Default::default()));
+        let (context, input) =
+            (self.call_context(session, Surface::Tool, RunId::generate()), Value::Object(Default::default()));
         let started_at = self.now();
         let prepared = self.0.executor.prepare_tool(&context, tool, input.clone(), &mut Default::default()).await;
         let prepared = self.0.executor.check_surface(&context, prepared);
@@ -87,9 +91,9 @@ impl Runs {
         DirectCall { origin, prepared }.execute_while_awaited().await
     }
 
-    fn call_context(&self, session: &Session, surface: Surface) -> CallContext {
+    fn call_context(&self, session: &Session, surface: Surface, run: RunId) -> CallContext {
         let (realm, principal) = (Arc::clone(&session.realm), Arc::clone(&session.principal));
-        let mut context = CallContext::direct(realm, principal, RunId::generate());
+        let mut context = CallContext::direct(realm, principal, run);
         context.surface = surface;
         context.hops = session.hops;
         let correlation = session.correlation.clone();

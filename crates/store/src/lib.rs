@@ -99,6 +99,8 @@ mod seal;
 mod secrets;
 mod store;
 mod tenancy;
+mod triggers;
+mod webhooks;
 mod writer;
 
 pub use backup::{BackupError, check_sqlite, copy_sqlite};
@@ -138,6 +140,8 @@ pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, RealmSecrets, SecretIdentity, SecretInfo, SecretScope, UnsealError};
 pub use store::{Location, OpenStoreError, Store, StoreOptions, SyncMode};
 pub use tenancy::{EnsureError, Tenancy};
+pub use triggers::{Firing, FiringStatus, InvalidFiringStatus, NewFiring, RealmFirings, ScheduledTrigger, Schedules};
+pub use webhooks::{Delivery, DeliveryOutcome, DeliveryStatus, InvalidDeliveryStatus, NewDelivery, RealmDeliveries};
 pub use writer::{
     BoxFuture, BuildChanges, RunChange, RunChanges, RunStore, WriteError, Writer, WriterOptions, WriterService, writer,
 };

@@ -42,6 +42,10 @@ pub enum DocumentKind {
     StepRegistration,
     /// Condition bindings: named conditions of workflows.
     ConditionBinding,
+    /// Triggers: schedules and incoming webhooks.
+    Trigger,
+    /// Outgoing webhooks.
+    Webhook,
 }
 
 impl DocumentKind {
@@ -56,6 +60,8 @@ impl DocumentKind {
             DocumentKind::Workflow => "workflow",
             DocumentKind::StepRegistration => "step_registration",
             DocumentKind::ConditionBinding => "condition_binding",
+            DocumentKind::Trigger => "trigger",
+            DocumentKind::Webhook => "webhook",
         }
     }
 
@@ -75,6 +81,8 @@ impl DocumentKind {
             DocumentKind::Workflow => crate::WorkflowId::generate().to_string(),
             DocumentKind::StepRegistration => crate::StepRegistrationId::generate().to_string(),
             DocumentKind::ConditionBinding => crate::ConditionBindingId::generate().to_string(),
+            DocumentKind::Trigger => crate::TriggerId::generate().to_string(),
+            DocumentKind::Webhook => crate::WebhookId::generate().to_string(),
         }
     }
 }

@@ -114,6 +114,14 @@ ids! {
     StepRegistrationId = "step";
     /// A condition binding.
     ConditionBindingId = "cond";
+    /// A trigger.
+    TriggerId = "trig";
+    /// A firing of a trigger.
+    FiringId = "fire";
+    /// A webhook that reports events.
+    WebhookId = "hook";
+    /// A delivery of an event to a webhook.
+    DeliveryId = "msg";
     /// A run.
     RunId = "run";
     /// A trial: a set of runs that are compared.

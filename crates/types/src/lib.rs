@@ -26,6 +26,7 @@ mod run;
 mod schema;
 mod tool;
 mod trial;
+mod trigger;
 mod unique_keys;
 mod workflow;
 
@@ -45,8 +46,9 @@ pub use envelope::{
 pub use field_names::{closest_name, field_names};
 pub use identity::{OrgName, Owner, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{
-    AgentId, CallId, ConditionBindingId, ConversationId, DocumentId, DriftId, FragmentId, InvalidId, KeyId, OrgId,
-    PrincipalId, ProviderId, RealmId, RunId, SecretId, StepRegistrationId, ToolId, TrialId, TurnId, TypeId, WorkflowId,
+    AgentId, CallId, ConditionBindingId, ConversationId, DeliveryId, DocumentId, DriftId, FiringId, FragmentId,
+    InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId, RunId, SecretId, StepRegistrationId, ToolId, TrialId,
+    TriggerId, TurnId, TypeId, WebhookId, WorkflowId,
 };
 pub use message::{
     Arguments, Image, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
@@ -72,6 +74,9 @@ pub use tool::{
     ToolType, UnifiedParameter,
 };
 pub use trial::{CallSource, Trial, TrialKind};
+pub use trigger::{
+    MissedRuns, Overlap, TriggerDefinition, TriggerKind, TriggerTarget, WebhookDefinition, WebhookEvent,
+};
 pub use unique_keys::UniqueKeys;
 pub use workflow::{
     ConditionBinding, DurationMs, ErrorRoutes, ForEach, InvalidDuration, MAX_WORKFLOW_STEPS, OnError,

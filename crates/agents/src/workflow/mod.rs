@@ -33,6 +33,8 @@ pub struct WorkflowRequest {
     pub only: Option<StepName>,
     /// The principal to act as. `None` means the principal of the session.
     pub principal: Option<Arc<Principal>>,
+    /// The id of the run. `None` means a new id.
+    pub run: Option<RunId>,
 }
 
 /// A workflow run that was started.
@@ -54,7 +56,7 @@ impl Agents {
         let workflow = self.find_workflow(&session.realm, workflow).await?;
         self.check_may_execute(session, &workflow)?;
         self.check_capacity()?;
-        let WorkflowRequest { input, durable, only, principal } = request;
+        let WorkflowRequest { input, durable, only, principal, run } = request;
         if let Some(step) = &only
             && workflow.graph.position(step).is_none()
         {
@@ -64,7 +66,7 @@ impl Agents {
             });
         }
         let principal = principal.unwrap_or_else(|| Arc::clone(&session.principal));
-        let origin = RunOrigin::new(session, Arc::clone(&session.realm), principal);
+        let origin = RunOrigin::new(session, Arc::clone(&session.realm), principal).with_id(run);
         let call = WorkflowCall { durable, only, ..WorkflowCall::new(&workflow, input).await? };
         self.launch_workflow(call, origin).await
     }

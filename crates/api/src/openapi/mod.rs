@@ -13,8 +13,8 @@ use crate::revisions;
 use crate::routes::{
     agentic_tools, agents, ai_tools, approvals, blobs, composite_tools, conversations, costs, drift, effects, events,
     expressions, generated, gram, health, imports, inspection, journals, keys, mcp_imports, models, principals,
-    providers, query, reach, readiness, realms, runs, secrets, server, tables, tool_exports, tools, trials,
-    type_imports, undo, workflow_runs, workflows,
+    providers, query, reach, readiness, realms, runs, secrets, server, tables, tool_exports, tools, trials, triggers,
+    type_imports, undo, webhooks, workflow_runs, workflows,
 };
 use crate::state::AppState;
 
@@ -109,6 +109,8 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(revisions::routes::<TypeDefinition>())
         .merge(workflows::routes())
         .merge(workflow_runs::routes())
+        .merge(triggers::routes())
+        .merge(webhooks::routes())
         .routes(routes!(query::root_types))
         .routes(routes!(query::plan))
         .routes(routes!(query::find))

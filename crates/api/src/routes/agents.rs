@@ -251,6 +251,7 @@ async fn start(
         session: body.session_id,
         durable,
         history: Vec::new(),
+        run: None,
     };
     Ok(engine.agents.start(session, agent.to_string().as_str(), request).await?)
 }

@@ -118,7 +118,7 @@ async fn start(
     };
     let version_req = version.as_deref().map(parse_requirement).transpose()?;
     let reference = VersionedRef { name, version_req }.to_string();
-    let request = WorkflowRequest { input: body.input, durable, only: body.only_step, principal: None };
+    let request = WorkflowRequest { input: body.input, durable, only: body.only_step, ..WorkflowRequest::default() };
     Ok(engine.agents.start_workflow(session, &reference, request).await?)
 }
 

@@ -40,6 +40,12 @@ impl Owned {
         admin.post("step-registrations", registration).await.expect(201);
         let condition = json!({ "name": "hidden-condition", "condition": "${input.hidden}" });
         admin.post("condition-bindings", condition).await.expect(201);
+        let trigger = json!({ "refName": "hidden-trigger", "kind": "schedule", "cron": "0 2 * * *",
+            "target": { "tool": "hidden-tool" }, "principalRef": "admin" });
+        admin.post("triggers", trigger).await.expect(201);
+        let webhook = json!({ "refName": "hidden-webhook", "url": "https://hidden.example", "events": ["RUN_ENDED"],
+            "secretRef": "hidden-secret", "enabled": false });
+        admin.post("webhooks", webhook).await.expect(201);
         let entity = json!({ "name": "HiddenType", "singularName": "hidden-item", "pluralName": "hidden-items",
             "jsonSchema": { "type": "object", "properties": { "name": { "type": "string" } } } });
         admin.post("types", entity).await.expect(201);
@@ -106,6 +112,8 @@ impl Owned {
             ("workflow-instances", "id") => &self.instance,
             ("step-registrations", "ref") => "hidden-step",
             ("condition-bindings", "ref") => "hidden-condition",
+            ("triggers", "ref") => "hidden-trigger",
+            ("webhooks", "ref") => "hidden-webhook",
             ("agentic-tools", "ref") => "hidden-manager",
             ("agentic-tools", "id") => &self.execution,
             ("composite-tools", "ref") => "hidden-router",

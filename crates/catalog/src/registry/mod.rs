@@ -13,6 +13,7 @@ mod origin;
 mod parse;
 mod revisions;
 mod signature;
+mod trigger;
 mod users;
 mod uses;
 mod workflow;
@@ -441,7 +442,8 @@ impl Registry {
         Ok(warnings)
     }
 
-    fn may_write<T: Definition>(&self, session: &Session, definition: &T) -> Result<(), Denied> {
+    /// Checks that the session may write a definition.
+    pub fn may_write<T: Definition>(&self, session: &Session, definition: &T) -> Result<(), Denied> {
         self.access.require(session, Action::Write, definition.resource())?;
         match definition.additional_permission() {
             Some((action, resource)) => self.access.require(session, action, resource),

@@ -137,6 +137,8 @@ impl EventListener {
             EventKind::Definition(DocumentKind::Workflow) => Resource::Workflow { name: name? },
             EventKind::Definition(DocumentKind::StepRegistration) => Resource::StepRegistration { name: name? },
             EventKind::Definition(DocumentKind::ConditionBinding) => Resource::ConditionBinding { name: name? },
+            EventKind::Definition(DocumentKind::Trigger) => Resource::Trigger { name: name? },
+            EventKind::Definition(DocumentKind::Webhook) => Resource::Webhook { name: name? },
             // Everyone in the realm may list drift.
             EventKind::Drift => Resource::Realm,
         })

@@ -1,7 +1,8 @@
 //! Parses the references to documents that clients send.
 
 use toolwright_types::{
-    AgentId, ConditionBindingId, DocumentKind, FragmentId, ProviderId, StepRegistrationId, ToolId, TypeId, WorkflowId,
+    AgentId, ConditionBindingId, DocumentKind, FragmentId, ProviderId, StepRegistrationId, ToolId, TriggerId, TypeId,
+    WebhookId, WorkflowId,
 };
 
 /// A reference to a document by id or name.
@@ -26,6 +27,8 @@ impl DocumentRef {
             DocumentKind::Workflow => text.parse::<WorkflowId>().map(|id| id.to_string()),
             DocumentKind::StepRegistration => text.parse::<StepRegistrationId>().map(|id| id.to_string()),
             DocumentKind::ConditionBinding => text.parse::<ConditionBindingId>().map(|id| id.to_string()),
+            DocumentKind::Trigger => text.parse::<TriggerId>().map(|id| id.to_string()),
+            DocumentKind::Webhook => text.parse::<WebhookId>().map(|id| id.to_string()),
         };
         id.map_or_else(|_| DocumentRef::Name(text.to_owned()), DocumentRef::Id)
     }

@@ -11,7 +11,7 @@ mod document_ref;
 mod filter;
 mod list;
 mod read;
-mod rows;
+pub(crate) mod rows;
 mod write;
 
 use semver::Version;

@@ -30,10 +30,11 @@ macro_rules! revision_columns {
     };
 }
 
-pub(super) use {current_columns, revision_columns, version_columns};
+pub(crate) use current_columns;
+pub(super) use {revision_columns, version_columns};
 
 #[derive(sqlx::FromRow)]
-pub(super) struct DocumentRow {
+pub(crate) struct DocumentRow {
     id: String,
     #[sqlx(try_from = "String")]
     ref_name: RefName,

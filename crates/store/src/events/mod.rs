@@ -48,6 +48,18 @@ pub struct EventPosition {
     seq: i64,
 }
 
+impl EventPosition {
+    /// Creates a position from its columns.
+    pub(crate) fn new(transaction: i64, seq: i64) -> Self {
+        Self { transaction, seq }
+    }
+
+    /// Returns the columns of the position.
+    pub(crate) fn parts(self) -> (i64, i64) {
+        (self.transaction, self.seq)
+    }
+}
+
 impl fmt::Display for EventPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.transaction, self.seq)
@@ -86,7 +98,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Run,
         Self::Approval,
         Self::Definition(DocumentKind::Tool),
@@ -97,6 +109,8 @@ impl EventKind {
         Self::Definition(DocumentKind::Workflow),
         Self::Definition(DocumentKind::StepRegistration),
         Self::Definition(DocumentKind::ConditionBinding),
+        Self::Definition(DocumentKind::Trigger),
+        Self::Definition(DocumentKind::Webhook),
         Self::Drift,
     ];
 
@@ -113,6 +127,8 @@ impl EventKind {
             Self::Definition(DocumentKind::Workflow) => "workflows",
             Self::Definition(DocumentKind::StepRegistration) => "step-registrations",
             Self::Definition(DocumentKind::ConditionBinding) => "condition-bindings",
+            Self::Definition(DocumentKind::Trigger) => "triggers",
+            Self::Definition(DocumentKind::Webhook) => "webhooks",
             Self::Drift => "drift",
         }
     }

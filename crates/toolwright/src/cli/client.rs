@@ -28,6 +28,8 @@ pub(super) const WORKFLOWS: &str = "/api/v1/ai/workflows";
 pub(super) const WORKFLOW_INSTANCES: &str = "/api/v1/ai/workflow-instances";
 pub(super) const STEP_REGISTRATIONS: &str = "/api/v1/ai/step-registrations";
 pub(super) const CONDITION_BINDINGS: &str = "/api/v1/ai/condition-bindings";
+pub(super) const TRIGGERS: &str = "/api/v1/ai/triggers";
+pub(super) const WEBHOOKS: &str = "/api/v1/ai/webhooks";
 pub(super) const EFFECTS: &str = "/api/v1/ai/effects";
 /// The path of the routes for records.
 pub(super) const QUERY: &str = "/api/query";
@@ -229,8 +231,19 @@ impl ApiClient {
 
 /// Returns the collection and the name of the definition that a path addresses.
 fn requested_definition(path: &str) -> Option<(&'static str, String)> {
-    const COLLECTIONS: [&str; 9] =
-        [TOOLS, AGENTS, AGENTIC_TOOLS, PROVIDERS, FRAGMENTS, TYPES, WORKFLOWS, STEP_REGISTRATIONS, CONDITION_BINDINGS];
+    const COLLECTIONS: [&str; 11] = [
+        TOOLS,
+        AGENTS,
+        AGENTIC_TOOLS,
+        PROVIDERS,
+        FRAGMENTS,
+        TYPES,
+        WORKFLOWS,
+        STEP_REGISTRATIONS,
+        CONDITION_BINDINGS,
+        TRIGGERS,
+        WEBHOOKS,
+    ];
     COLLECTIONS.into_iter().find_map(|collection| {
         let rest = path.strip_prefix(collection)?.strip_prefix('/')?;
         let name = rest.split(['/', '?']).next()?;

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolwright_types::UniqueKeys;
 
-use super::client::{AGENTS, CONDITION_BINDINGS, FRAGMENTS, PROVIDERS, STEP_REGISTRATIONS, TOOLS, TYPES, WORKFLOWS};
+use super::client::{
+    AGENTS, CONDITION_BINDINGS, FRAGMENTS, PROVIDERS, STEP_REGISTRATIONS, TOOLS, TRIGGERS, TYPES, WEBHOOKS, WORKFLOWS,
+};
 use super::failure::Failure;
 use super::gram;
 use super::source_lines::{self, DocumentLines};
@@ -27,10 +29,12 @@ pub(super) enum ResourceKind {
     StepRegistration,
     ConditionBinding,
     Workflow,
+    Trigger,
+    Webhook,
 }
 
 /// Fields that identify the kind of a definition.
-const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 8] = [
+const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 10] = [
     (ResourceKind::Tool, &["toolType"]),
     (ResourceKind::Provider, &["providerType", "baseUrl", "auth"]),
     (ResourceKind::Agent, &["llmConfig", "systemPrompt", "systemPromptRefs", "toolRefs", "toolCategories", "toolTags"]),
@@ -42,11 +46,13 @@ const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 8] = [
     (ResourceKind::Workflow, &["steps"]),
     (ResourceKind::StepRegistration, &["toolRef", "inputMapping", "outputMapping"]),
     (ResourceKind::ConditionBinding, &["condition"]),
+    (ResourceKind::Trigger, &["target", "cron"]),
+    (ResourceKind::Webhook, &["url", "events"]),
 ];
 
 /// The rule for the field `kind` of a document.
-const KIND_RULE: &str =
-    "`tool`, `provider`, `agent`, `fragment`, `type`, `workflow`, `step-registration` or `condition-binding`";
+const KIND_RULE: &str = "`tool`, `provider`, `agent`, `fragment`, `type`, `workflow`, `step-registration`, `condition-binding`, `webhook` or, \
+     for a trigger, `schedule` or `webhook`";
 
 /// A definition, ready to be sent.
 #[derive(Debug)]
@@ -75,7 +81,7 @@ pub(super) struct SourceLocation {
 
 impl ResourceKind {
     /// All kinds, in the order in which definitions are applied.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Provider,
         Self::Fragment,
         Self::Type,
@@ -84,6 +90,8 @@ impl ResourceKind {
         Self::StepRegistration,
         Self::ConditionBinding,
         Self::Workflow,
+        Self::Trigger,
+        Self::Webhook,
     ];
 
     /// Returns the name of the kind.
@@ -97,6 +105,8 @@ impl ResourceKind {
             ResourceKind::StepRegistration => "step-registration",
             ResourceKind::ConditionBinding => "condition-binding",
             ResourceKind::Workflow => "workflow",
+            ResourceKind::Trigger => "trigger",
+            ResourceKind::Webhook => "webhook",
         }
     }
 
@@ -111,12 +121,18 @@ impl ResourceKind {
             ResourceKind::StepRegistration => STEP_REGISTRATIONS,
             ResourceKind::ConditionBinding => CONDITION_BINDINGS,
             ResourceKind::Workflow => WORKFLOWS,
+            ResourceKind::Trigger => TRIGGERS,
+            ResourceKind::Webhook => WEBHOOKS,
         }
     }
 
-    /// Parses the `kind` field of a document.
-    fn from_name(value: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.noun() == value)
+    /// Parses the `kind` field of a document. A trigger has a field of its own with this name: what causes a run.
+    fn from_name(value: &str, is_trigger: bool) -> Option<Self> {
+        match value {
+            "schedule" => Some(Self::Trigger),
+            "webhook" if is_trigger => Some(Self::Trigger),
+            _ => Self::ALL.into_iter().find(|kind| kind.noun() == value),
+        }
     }
 }
 
@@ -357,7 +373,7 @@ fn classify(
     let kind = match fields.get("kind") {
         Some(value) => value
             .as_str()
-            .and_then(ResourceKind::from_name)
+            .and_then(|name| ResourceKind::from_name(name, has(&"target")))
             .ok_or_else(|| invalid(&format!("`kind` must be {KIND_RULE}")))?,
         None => {
             let recognized =
@@ -367,7 +383,9 @@ fn classify(
             })?
         }
     };
-    fields.shift_remove("kind");
+    if kind != ResourceKind::Trigger {
+        fields.shift_remove("kind");
+    }
     // The server also accepts `name` as the refName.
     let named = ["refName", "name"].iter().find_map(|key| fields.get(*key).and_then(Value::as_str));
     let name = named.filter(|name| !name.is_empty()).ok_or_else(|| invalid("`refName` is required"))?.to_owned();
@@ -419,6 +437,8 @@ mod tests {
             (json!({ "name": "a", "kind": "step-registration" }), ResourceKind::StepRegistration),
             (json!({ "name": "a", "condition": "${input.ok}" }), ResourceKind::ConditionBinding),
             (json!({ "name": "a", "kind": "condition-binding" }), ResourceKind::ConditionBinding),
+            (json!({ "refName": "a", "url": "http://h", "events": [] }), ResourceKind::Webhook),
+            (json!({ "refName": "a", "kind": "webhook" }), ResourceKind::Webhook),
             (json!({ "refName": "a" }), ResourceKind::Agent),
         ] {
             let definition =
@@ -426,6 +446,15 @@ mod tests {
             assert_eq!(definition.kind, kind, "{body}");
             assert_eq!(definition.name, "a");
             assert!(definition.body.get("kind").is_none());
+        }
+    }
+
+    #[test]
+    fn trigger_keeps_its_kind() {
+        for kind in ["schedule", "webhook"] {
+            let body = json!({ "refName": "a", "kind": kind, "target": { "tool": "echo" } });
+            let definition = classify(location(), DocumentLines::default(), body, None).unwrap();
+            assert_eq!((definition.kind, &definition.body["kind"]), (ResourceKind::Trigger, &json!(kind)));
         }
     }
 

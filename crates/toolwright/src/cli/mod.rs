@@ -54,10 +54,12 @@ mod table;
 mod time;
 mod tools;
 mod trials;
+mod triggers;
 mod types;
 mod uses;
 mod version;
 mod versions;
+mod webhooks;
 mod workflow_instances;
 mod workflows;
 
@@ -112,6 +114,12 @@ pub(crate) enum Command {
     /// Define conditions that steps of workflows share
     #[command(subcommand)]
     ConditionBindings(condition_bindings::ConditionBindingsCommand),
+    /// Start runs at scheduled times and when signed webhooks arrive
+    #[command(subcommand)]
+    Triggers(triggers::TriggersCommand),
+    /// Report events to other systems with signed webhooks
+    #[command(subcommand)]
+    Webhooks(webhooks::WebhooksCommand),
     /// Find, count, save, delete, import and export records
     #[command(subcommand)]
     Records(records::RecordsCommand),
@@ -232,6 +240,8 @@ pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::WorkflowInstances(command) => workflow_instances::run(&cx, command).await,
         Command::StepRegistrations(command) => step_registrations::run(&cx, command).await,
         Command::ConditionBindings(command) => condition_bindings::run(&cx, command).await,
+        Command::Triggers(command) => triggers::run(&cx, command).await,
+        Command::Webhooks(command) => webhooks::run(&cx, command).await,
         Command::Records(command) => records::run(&cx, command).await,
         Command::Runs(command) => runs::run(&cx, command).await,
         Command::Trials(command) => trials::run(&cx, command).await,

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolwright_types::{
     AgentDefinition, ConditionBinding, PromptFragment, SideEffects, StepRegistration, ToolDefinition,
-    ToolProviderConfig, TypeDefinition, WorkflowDefinition,
+    ToolProviderConfig, TriggerDefinition, TypeDefinition, WebhookDefinition, WorkflowDefinition,
 };
 
 use crate::cli::definitions::ResourceKind;
@@ -23,6 +23,8 @@ impl ResourceKind {
             ResourceKind::Workflow => equal_when_parsed(normalized_workflow, sent, view),
             ResourceKind::StepRegistration => equal_when_parsed(parse_named::<StepRegistration>, sent, view),
             ResourceKind::ConditionBinding => equal_when_parsed(parse_named::<ConditionBinding>, sent, view),
+            ResourceKind::Trigger => equal_when_parsed(parse_authored::<TriggerDefinition>, sent, view),
+            ResourceKind::Webhook => equal_when_parsed(parse_authored::<WebhookDefinition>, sent, view),
         }
     }
 
@@ -38,6 +40,8 @@ impl ResourceKind {
             ResourceKind::Workflow => normalized_workflow(body).and_then(to_value),
             ResourceKind::StepRegistration => parse_named::<StepRegistration>(body).and_then(to_value),
             ResourceKind::ConditionBinding => parse_named::<ConditionBinding>(body).and_then(to_value),
+            ResourceKind::Trigger => parse_authored::<TriggerDefinition>(body).and_then(to_value),
+            ResourceKind::Webhook => parse_authored::<WebhookDefinition>(body).and_then(to_value),
         };
         normalized.or_else(|| authored_fields(body)).unwrap_or_default()
     }

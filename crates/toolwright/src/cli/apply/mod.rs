@@ -184,7 +184,9 @@ fn version_query(definition: &FileDefinition) -> Vec<(&'static str, String)> {
         | ResourceKind::Fragment
         | ResourceKind::Type
         | ResourceKind::StepRegistration
-        | ResourceKind::ConditionBinding => Vec::new(),
+        | ResourceKind::ConditionBinding
+        | ResourceKind::Trigger
+        | ResourceKind::Webhook => Vec::new(),
     }
 }
 
