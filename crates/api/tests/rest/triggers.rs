@@ -149,8 +149,9 @@ async fn trigger_acts_as_its_principal_with_the_permissions_of_that_principal(se
     member.post("triggers", trigger).await.problem(403, "forbidden");
     create(&server, "as-worker", json!({ "kind": "schedule", "cron": "0 2 * * *", "principalRef": "worker" })).await;
     let firing = server.post("triggers/as-worker/fire", json!({})).await.expect(202);
-    let run = ended_run(&server, &firing["runId"]).await;
-    assert_eq!(run["owner"], "worker", "{run}");
+    let path = format!("runs/{}", firing["runId"].as_str().unwrap());
+    let run = server.poll_until(&path, |run| !run["endedAt"].is_null()).await;
+    assert_eq!((&run["owner"], &run["principal"]), (&json!("worker"), &json!("worker")), "{run}");
     // The member owns the run, and cannot fire the trigger.
     ended_run(&member, &firing["runId"]).await;
     member.post("triggers/as-worker/fire", json!({})).await.problem(403, "forbidden");
@@ -188,7 +189,7 @@ async fn trigger_starts_an_agent_or_a_tool(server: Server) {
     let path = format!("runs/{}", firing["runId"].as_str().unwrap());
     let run = server.poll_until(&path, |run| !run["endedAt"].is_null()).await;
     assert_eq!((&run["status"], &run["durable"]), (&json!("COMPLETED"), &json!(true)), "{run}");
-    assert_eq!(run["userMessage"], "report of ask", "{run}");
+    assert_eq!(run["toolCalls"][0]["input"]["text"], "report of ask", "{run}");
     let tool = json!({ "refName": "call", "kind": "schedule", "cron": "0 2 * * *", "target": { "tool": "echo" },
         "principalRef": "admin", "input": { "text": "${trigger.firedAt}" } });
     server.post("triggers", tool).await.expect(201);
@@ -237,9 +238,11 @@ impl Clock for ShiftedClock {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// Waits until a trigger has at least `count` firings and the run of each has started.
 async fn firings(server: &Server, trigger: &str, count: usize) -> Vec<Value> {
     let path = format!("triggers/{trigger}/firings");
-    let page = server.poll_until(&path, |page| page["items"].as_array().unwrap().len() >= count).await;
+    let complete = |items: &[Value]| items.len() >= count && items.iter().all(|firing| firing["status"] != "PENDING");
+    let page = server.poll_until(&path, |page| complete(page["items"].as_array().unwrap())).await;
     page["items"].as_array().unwrap().clone()
 }
 

@@ -97,6 +97,17 @@ async fn deliveries(server: &Server, webhook: &str, status: &str, count: usize) 
     page["items"].as_array().unwrap().clone()
 }
 
+/// Waits until no delivery to a webhook is pending.
+async fn wait_until_all_are_delivered(server: &Server, webhook: &str) {
+    let newest = server.get("runs?limit=1").await.expect(200)["items"][0]["id"].clone();
+    let path = format!("webhooks/{webhook}/deliveries?status=DELIVERED&limit=100");
+    let is_last =
+        |page: &Value| page["items"].as_array().unwrap().iter().any(|one| one["body"]["data"]["id"] == newest);
+    server.poll_until(&path, is_last).await;
+    let path = format!("webhooks/{webhook}/deliveries?status=PENDING");
+    server.poll_until(&path, |page| page["items"] == json!([])).await;
+}
+
 /// Waits until the webhooks of the realm get events.
 async fn wait_until_active(server: &Server, webhook: &str) {
     create_workflow(server, "probe").await;
@@ -160,7 +171,7 @@ async fn delivery_that_fails_is_listed_and_can_be_repeated(server: Server) {
     let receiver = Receiver::start().await;
     create(&server, &receiver, "flaky", json!({})).await;
     wait_until_active(&server, "flaky").await;
-    deliveries(&server, "flaky", "DELIVERED", 1).await;
+    wait_until_all_are_delivered(&server, "flaky").await;
     receiver.respond_with(StatusCode::INTERNAL_SERVER_ERROR);
     execute(&server, "probe").await;
     let path = "webhooks/flaky/deliveries?status=PENDING";
