@@ -68,6 +68,7 @@ mod undo;
 mod versions;
 mod workflow_agents;
 mod workflow_checks;
+mod workflow_restarts;
 mod workflow_runs;
 mod workflows;
 
