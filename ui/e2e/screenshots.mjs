@@ -6,6 +6,7 @@ import { DESKTOP, PHONE, logIn, openBrowser } from "./browser.mjs";
 import { openScreen, screens } from "./screens.mjs";
 import { seed } from "./seed.mjs";
 import { startServer } from "./server.mjs";
+import { seedWorkflows } from "./workflows.mjs";
 
 const DOCUMENTED = [
   { name: "home", device: "desktop", color: "light" },
@@ -32,7 +33,8 @@ await mkdir(folder, { recursive: true });
 const server = await startServer();
 try {
   const runs = await seed(server);
-  const known = screens(runs);
+  const workflows = await seedWorkflows(server);
+  const known = screens(runs, workflows.instances);
   for (const device of ["desktop", "phone"]) {
     for (const color of ["light", "dark"]) {
       const wanted = all
@@ -41,6 +43,7 @@ try {
       if (wanted.length > 0) await capture(wanted, device, color);
     }
   }
+  await workflows.stop();
 } finally {
   await server.stop();
 }
