@@ -1,4 +1,5 @@
-// Every screen with the data of `seed` and `seedWorkflows`: its name, its path, and a text that shows that it is complete.
+// Every screen with the data of `seed` and `seedWorkflows`: its name, its path, and a text that shows that it is complete. `act` does
+// something on it first.
 
 export function screens(runs, instances) {
   const call = (run) => run.approvals[0].callId;
@@ -43,6 +44,7 @@ export function screens(runs, instances) {
     { name: "workflow-run", path: "/workflows/orders%2Fdeliver?tab=run", ready: "Recent instances" },
     { name: "workflow-versions", path: "/workflows/orders%2Fdeliver?tab=versions", ready: "Edges" },
     { name: "workflow-source", path: "/workflows/orders%2Fdeliver?tab=source", ready: "The check finds" },
+    { name: "workflow-problem", path: "/workflows/orders%2Fdeliver?tab=source", act: writeMistake, ready: "unknown_step" },
     { name: "new-workflow", path: "/new-workflow", ready: "steps:" },
     { name: "instances", path: "/instances", ready: "orders/look-up" },
     { name: "instance", path: `/instances/${instances.approval.runId}`, ready: "A person must decide" },
@@ -53,9 +55,21 @@ export function screens(runs, instances) {
   ];
 }
 
+/** Writes the name of a step wrong. */
+async function writeMistake(page) {
+  const editor = page.getByLabel("Definition as YAML");
+  const text = await editor.inputValue();
+  await editor.fill(text.replace("  - load\n", "  - lode\n"));
+  await page
+    .getByRole("button", { name: /^Line \d+$/ })
+    .first()
+    .click();
+}
+
 /** Opens a screen and waits until it is complete. */
 export async function openScreen(page, url, screen) {
   await page.goto(url + screen.path);
+  await screen.act?.(page);
   await page.getByText(screen.ready).first().waitFor({ state: "attached" });
   await page.waitForLoadState("load");
   await page.evaluate(() => document.fonts.ready);

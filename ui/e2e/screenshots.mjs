@@ -23,6 +23,10 @@ const DOCUMENTED = [
   { name: "integration", device: "desktop", color: "light" },
   { name: "agent-settings", device: "desktop", color: "light" },
   { name: "playground", device: "desktop", color: "light" },
+  { name: "workflow-step", device: "desktop", color: "light" },
+  { name: "workflow-problem", device: "desktop", color: "light" },
+  { name: "instance", device: "desktop", color: "light" },
+  { name: "instance-waiting", device: "desktop", color: "dark" },
 ];
 
 const VIEWPORTS = { desktop: DESKTOP, phone: PHONE };

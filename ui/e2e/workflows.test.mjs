@@ -28,7 +28,7 @@ after(async () => {
 const deliver = (orderId, amount = 0) => workflows.run("orders/deliver", { orderId, items: ["KB-200"], amount });
 const instance = (run) => server.request("GET", `/api/v1/ai/workflow-instances/${run.runId}`);
 const graph = () => page.getByRole("group", { name: "Graph of the steps" });
-const step = (name) => graph().getByRole("button", { name: new RegExp(`^${name},`) });
+const step = (name) => graph().getByRole("button", { name: new RegExp(`^${name} `) });
 const inspector = () => page.getByRole("region", { name: "Inspector" });
 const status = (name) => page.getByRole("banner").or(page.locator("main header")).getByText(name, { exact: true }).first();
 

@@ -244,7 +244,6 @@ const Node = memo(function Node({ step, x, y, state, hasStates, selected, focusa
       data-step={step.name}
       tabIndex={focusable ? 0 : -1}
       aria-pressed={selected}
-      aria-label={[step.name, handlerText(step), info?.label, progress && `${progress} items`].filter(Boolean).join(", ")}
       onClick={() => onSelect(step.name)}
       className={cx(
         "absolute flex items-center gap-2.5 rounded-lg border px-3 text-left shadow-card",
@@ -264,6 +263,7 @@ const Node = memo(function Node({ step, x, y, state, hasStates, selected, focusa
           {step.forEach !== undefined && step.forEach !== null && (
             <span className="flex shrink-0 items-center gap-0.5 tabular">
               <Repeat size={11} aria-hidden /> {progress ?? "each"}
+              <span className="sr-only"> items</span>
             </span>
           )}
         </span>
