@@ -269,6 +269,9 @@ fn text_that_the_model_wrote_becomes_a_step_of_the_agent() {
     assert_eq!(made.report.agent_steps[0].path, "/parts/0/body");
     assert_reproduced(&made);
 
+    // A selected call keeps its exact input.
+    let one = selected(&run, &Selection::Calls(vec![run.calls[1].envelope.call_id.clone()]));
+    assert_eq!(defaults(&one), json!({ "to": "ada@example.com", "parts": [{ "body": body }] }));
     // The words of the user are an input, and a run without an agent has no agent that could write the text.
     let mut quoted = run.clone();
     quoted.agent.as_mut().unwrap().message = format!("Send this: {body}");

@@ -44,6 +44,7 @@ mod imports;
 mod journals;
 mod list_queries;
 mod logins;
+mod materialize;
 mod mcp;
 mod mcp_imports;
 mod model_providers;

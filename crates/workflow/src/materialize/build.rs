@@ -8,7 +8,7 @@ use toolwright_types::{RefName, SideEffects, WorkflowDefinition, WorkflowStep, s
 use super::inputs::{InputPlace, Inputs};
 use super::names::{Names, last_part};
 use super::paths::{self, Segment};
-use super::source::{RESPONSE, Selected, SourceCall, SourceRun, USER_MESSAGE};
+use super::source::{RESPONSE, Selected, SourceAgent, SourceCall, SourceRun, USER_MESSAGE};
 use super::values::{Found, Piece, Producer, ValueIndex};
 use super::{AgentStep, CallStep, LiftedInput, Link, Report, dependencies, texts};
 
@@ -61,6 +61,8 @@ pub(super) fn build(source: &SourceRun, selected: Selected<'_>, name: RefName) -
     let report = Report { left_out, warnings, ..Report::default() };
     let mut builder = Builder {
         source,
+        // Selected calls keep their exact inputs.
+        agent: source.agent.as_ref().filter(|_| whole_run),
         calls: &calls,
         index: &index,
         inputs: Inputs::new(&source.input),
@@ -134,6 +136,8 @@ fn delegate_output(output: Value) -> Value {
 
 struct Builder<'a> {
     source: &'a SourceRun,
+    /// The agent that can write texts.
+    agent: Option<&'a SourceAgent>,
     calls: &'a [Call<'a>],
     index: &'a ValueIndex<'a>,
     inputs: Inputs,
@@ -306,7 +310,7 @@ impl Builder<'_> {
 
     /// Whether the agent wrote this text. The user's own words are an input of the workflow.
     fn is_written(&self, text: &str, pieces: &[Piece<'_>]) -> bool {
-        let Some(agent) = &self.source.agent else { return false };
+        let Some(agent) = self.agent else { return false };
         texts::is_written(pieces) && !agent.message.contains(text)
     }
 
@@ -348,7 +352,7 @@ impl Builder<'_> {
 
     /// Adds a step in which the agent writes a text. Returns the reference to the text.
     fn write(&mut self, text: &str, path: &[Segment<'_>], target: &mut Target<'_>) -> Value {
-        let Some(agent) = &self.source.agent else { return Value::String(texts::escape(text)) };
+        let Some(agent) = self.agent else { return Value::String(texts::escape(text)) };
         let field = paths::last_field(path).unwrap_or("input");
         let name = self.names.add(&format!("write_{field}"));
         let calls = self.calls.iter().zip(&self.drafts_of_calls);
@@ -389,6 +393,12 @@ impl Builder<'_> {
 
     /// The template of the output, if every value of it is found in the outputs of the calls.
     fn output_template(&mut self, recorded: &Value) -> Option<Value> {
+        // The output of a direct call is the output of its tool, whatever that is.
+        if let Some(call) = self.calls.last().filter(|call| call.output == *recorded) {
+            let expression = texts::reference(&call.name);
+            self.report.links.push(Link { step: None, path: String::new(), expression: expression.clone() });
+            return Some(expression.into());
+        }
         let mut found = Vec::new();
         let template = self.linked(recorded, &mut Vec::new(), &mut found)?;
         for (found, path) in &found {

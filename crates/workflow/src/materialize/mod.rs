@@ -19,7 +19,6 @@ mod texts;
 mod values;
 mod verify;
 
-use serde::Serialize;
 use serde_json::Value;
 use toolwright_types::{CallId, ErrorCode, InvalidRefName, RefName, RunId, SideEffects, WorkflowDefinition};
 
@@ -49,8 +48,7 @@ pub struct Materialized {
 }
 
 /// What became of each call and value of the run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     /// The steps that make a recorded call.
     pub steps: Vec<CallStep>,
@@ -69,8 +67,7 @@ pub struct Report {
 }
 
 /// A step that makes a recorded call.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CallStep {
     /// The name of the step.
     pub step: String,
@@ -84,16 +81,13 @@ pub struct CallStep {
     pub side_effects: SideEffects,
     /// The scope of the secret that the recorded call used. The step uses the secret of its tool, so the workflow contains
     /// none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_scope: Option<String>,
 }
 
 /// A reference that was found by value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// The step; absent for the output of the workflow.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
     /// A JSON pointer into the input of the step, or into the output.
     pub path: String,
@@ -102,8 +96,7 @@ pub struct Link {
 }
 
 /// A value that became an input of the workflow.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiftedInput {
     /// The name of the input.
     pub name: String,
@@ -116,8 +109,7 @@ pub struct LiftedInput {
 }
 
 /// A step that calls the agent to write a text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentStep {
     /// The name of the step.
     pub step: String,
@@ -128,8 +120,7 @@ pub struct AgentStep {
 }
 
 /// A call without a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutCall {
     /// The call.
     pub call_id: CallId,
@@ -142,8 +133,7 @@ pub struct LeftOutCall {
 }
 
 /// Why a call has no step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftOutReason {
     /// The call failed, and a later call of the same tool succeeded.
     Retried,
@@ -151,27 +141,33 @@ pub enum LeftOutReason {
     Failed,
 }
 
+impl LeftOutReason {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LeftOutReason::Retried => "retried",
+            LeftOutReason::Failed => "failed",
+        }
+    }
+}
+
 /// The comparison of the workflow with the run. The workflow was executed with the recorded outputs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verification {
     /// The number of steps that make a recorded call.
     pub calls: usize,
     /// The number of these steps whose computed input is the recorded input.
     pub reproduced: usize,
     /// Whether the computed output is the recorded output. Absent if only some calls were selected.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_reproduced: Option<bool>,
     /// Every value that the workflow does not reproduce.
     pub not_reproduced: Vec<NotReproduced>,
 }
 
 /// A value that the workflow does not reproduce.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NotReproduced {
     /// The step; absent for the output of the workflow.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
     /// A JSON pointer into the input of the step, or into the output.
     pub path: String,
@@ -184,8 +180,7 @@ pub struct NotReproduced {
 }
 
 /// Why a value is not reproduced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotReproducedReason {
     /// The recorded value was redacted, so the caller of the workflow must set it.
     Redacted,
@@ -195,6 +190,18 @@ pub enum NotReproducedReason {
     NotRun,
     /// The computed value differs.
     Differs,
+}
+
+impl NotReproducedReason {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NotReproducedReason::Redacted => "redacted",
+            NotReproducedReason::NotFound => "not_found",
+            NotReproducedReason::NotRun => "not_run",
+            NotReproducedReason::Differs => "differs",
+        }
+    }
 }
 
 /// Why a run cannot be materialized.
