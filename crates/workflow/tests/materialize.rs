@@ -6,6 +6,7 @@
     reason = "a test fails at the first unexpected value"
 )]
 
+use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolwright_machine::workflow::{WorkflowGraph, WorkflowIssue, WorkflowSource};
 use toolwright_types::{
@@ -462,4 +463,79 @@ fn long_chain_with_large_outputs_is_materialized() {
     assert_eq!(made.definition.steps.len(), 1000);
     assert_eq!(input(&made, "load_1000"), json!({ "cursor": "${load_999.next}" }));
     assert_reproduced(&made);
+}
+
+/// Any JSON, with names and texts that are difficult to write as expressions, and with values that often repeat.
+fn any_json() -> impl Strategy<Value = Value> {
+    let texts = [
+        "ada@example.com",
+        "ord-2024-17",
+        "${a}",
+        "$${input.b}",
+        "it's \"x\" \\\\ y",
+        "",
+        "a}b{c",
+        "line\none",
+        "\u{1}\u{7f}x",
+        "äöü-0001",
+    ];
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        prop_oneof![Just(0), Just(250), Just(i64::MAX), Just(-7)].prop_map(Value::from),
+        prop_oneof![Just(0.5), Just(1e300), Just(2.0)].prop_map(Value::from),
+        Just(json!(u64::MAX)),
+        proptest::sample::select(texts.to_vec()).prop_map(Value::from),
+        proptest::collection::vec(proptest::sample::select(texts.to_vec()), 2..4)
+            .prop_map(|texts| texts.join(" ").into()),
+    ];
+    scalar.prop_recursive(4, 24, 4, |inner| {
+        let list = proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from);
+        prop_oneof![list, fields(inner).prop_map(Value::Object)]
+    })
+}
+
+fn fields(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Map<String, Value>> {
+    let names = [
+        "id",
+        "x-y",
+        "it's",
+        "${a}",
+        "",
+        "length",
+        "in",
+        "input",
+        "a.b",
+        "a/b~c",
+        "\\\\",
+        "näme",
+        "userMessage",
+        "each",
+        "\n",
+    ];
+    let entry = (proptest::sample::select(names.to_vec()), value);
+    proptest::collection::vec(entry, 0..4)
+        .prop_map(|entries| entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+proptest! {
+    #[test]
+    fn workflow_of_any_run_is_valid_and_has_the_recorded_inputs(
+        recorded in proptest::collection::vec((0..2_u32, 0..4_usize, fields(any_json()), any_json()), 1..7),
+        response in any_json(),
+    ) {
+        let mut batch = 0;
+        let calls: Vec<SourceCall> = recorded
+            .into_iter()
+            .map(|(next, tool, input, output)| {
+                batch += next;
+                call(batch, ["load", "crm/in", "save", "output"][tool], Value::Object(input), output)
+            })
+            .collect();
+        let mut run = agent_run(calls, "");
+        run.output = json!({ "outputContext": response });
+        let made = all(&run);
+        assert_reproduced(&made);
+        prop_assert_eq!(made.definition.output.is_some(), made.verification.output_reproduced == Some(true) || made.verification.calls == 1);
+    }
 }
