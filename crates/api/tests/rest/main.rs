@@ -72,6 +72,7 @@ mod workflow_checks;
 mod workflow_restarts;
 mod workflow_runs;
 mod workflows;
+mod workflow_timeouts;
 
 /// Generates two tests from each function, one on SQLite and one on Postgres with Redis.
 #[macro_export]

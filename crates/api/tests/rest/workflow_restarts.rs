@@ -158,7 +158,8 @@ async fn paused_workflow_survives_a_restart(deployment: &Deployment) {
 async fn parent_of_a_waiting_workflow_survives_a_restart(deployment: &Deployment) {
     let waiting = json!({ "handlerRef": "quantum.workflows.execute", "input": { "workflowRef": "payment" } });
     let (server, running) = deployment.start().await;
-    let steps = json!([{ "name": "paid", "handlerRef": "quantum.flow.waitForSignal", "input": { "signal": "payment" } }]);
+    let steps =
+        json!([{ "name": "paid", "handlerRef": "quantum.flow.waitForSignal", "input": { "signal": "payment" } }]);
     let payment = json!({ "refName": "payment", "steps": steps, "output": "${paid}" });
     server.post("workflows", payment).await.expect(201);
     running.stop().await;
