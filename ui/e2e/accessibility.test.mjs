@@ -7,17 +7,23 @@ import { DESKTOP, PHONE, logIn, openBrowser } from "./browser.mjs";
 import { openScreen, screens } from "./screens.mjs";
 import { seed } from "./seed.mjs";
 import { startServer } from "./server.mjs";
+import { seedWorkflows } from "./workflows.mjs";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let server;
 let runs;
+let workflows;
 
 before(async () => {
   server = await startServer();
   runs = await seed(server);
+  workflows = await seedWorkflows(server);
 });
 
-after(() => server?.stop());
+after(async () => {
+  await workflows?.stop();
+  await server?.stop();
+});
 
 async function findingsOf(page) {
   // The policy of the page allows no other scripts, so axe is run by the browser's debugger.
@@ -46,7 +52,7 @@ for (const [device, viewport] of [
         const problems = [];
         page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
         page.on("console", (message) => message.type() === "error" && problems.push(`console: ${message.text()}`));
-        for (const screen of screens(runs)) {
+        for (const screen of screens(runs, workflows.instances)) {
           await openScreen(page, server.url, screen);
           for (const finding of await findingsOf(page)) problems.push(`${screen.name}: ${finding}`);
           const overflow = await page.evaluate(() => {

@@ -1,6 +1,7 @@
-// Every screen with the data of `seed`: its name, its path, and a text that shows that it is complete.
+// Every screen with the data of `seed` and `seedWorkflows`: its name, its path, and a text that shows that it is complete. `act` does
+// something on it first.
 
-export function screens(runs) {
+export function screens(runs, instances) {
   const call = (run) => run.approvals[0].callId;
   return [
     { name: "home", path: "/", ready: "Completed last" },
@@ -37,12 +38,38 @@ export function screens(runs) {
       path: `/agents/analyst/playground?conversation=${runs.analysis.conversationId}&run=${runs.analysis.runId}`,
       ready: "Details in the inbox",
     },
+    { name: "workflows", path: "/workflows", ready: "examples/order-fulfilment" },
+    { name: "workflow", path: "/workflows/orders%2Fdeliver", ready: "The check finds" },
+    { name: "workflow-step", path: "/workflows/examples%2Forder-fulfilment?step=ship", ready: "Input in the definition" },
+    { name: "workflow-run", path: "/workflows/orders%2Fdeliver?tab=run", ready: "Recent instances" },
+    { name: "workflow-versions", path: "/workflows/orders%2Fdeliver?tab=versions", ready: "Edges" },
+    { name: "workflow-source", path: "/workflows/orders%2Fdeliver?tab=source", ready: "The check finds" },
+    { name: "workflow-problem", path: "/workflows/orders%2Fdeliver?tab=source", act: writeMistake, ready: "unknown_step" },
+    { name: "new-workflow", path: "/new-workflow", ready: "steps:" },
+    { name: "instances", path: "/instances", ready: "orders/look-up" },
+    { name: "instance", path: `/instances/${instances.approval.runId}`, ready: "A person must decide" },
+    { name: "instance-waiting", path: `/instances/${instances.delivery.runId}`, ready: "Waits for signal" },
+    { name: "instance-paused", path: `/instances/${instances.paused.runId}?tab=result`, ready: "No step starts" },
+    { name: "instance-failed", path: `/instances/${instances.failed.runId}?step=read&item=1`, ready: "Item 1" },
+    { name: "instance-items", path: `/instances/${instances.completed.runId}?step=ship`, ready: "Items" },
   ];
+}
+
+/** Writes the name of a step wrong. */
+async function writeMistake(page) {
+  const editor = page.getByLabel("Definition as YAML");
+  const text = await editor.inputValue();
+  await editor.fill(text.replace("  - load\n", "  - lode\n"));
+  await page
+    .getByRole("button", { name: /^Line \d+$/ })
+    .first()
+    .click();
 }
 
 /** Opens a screen and waits until it is complete. */
 export async function openScreen(page, url, screen) {
   await page.goto(url + screen.path);
+  await screen.act?.(page);
   await page.getByText(screen.ready).first().waitFor({ state: "attached" });
   await page.waitForLoadState("load");
   await page.evaluate(() => document.fonts.ready);

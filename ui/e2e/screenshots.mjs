@@ -6,6 +6,7 @@ import { DESKTOP, PHONE, logIn, openBrowser } from "./browser.mjs";
 import { openScreen, screens } from "./screens.mjs";
 import { seed } from "./seed.mjs";
 import { startServer } from "./server.mjs";
+import { seedWorkflows } from "./workflows.mjs";
 
 const DOCUMENTED = [
   { name: "home", device: "desktop", color: "light" },
@@ -22,6 +23,10 @@ const DOCUMENTED = [
   { name: "integration", device: "desktop", color: "light" },
   { name: "agent-settings", device: "desktop", color: "light" },
   { name: "playground", device: "desktop", color: "light" },
+  { name: "workflow-step", device: "desktop", color: "light" },
+  { name: "workflow-problem", device: "desktop", color: "light" },
+  { name: "instance", device: "desktop", color: "light" },
+  { name: "instance-waiting", device: "desktop", color: "dark" },
 ];
 
 const VIEWPORTS = { desktop: DESKTOP, phone: PHONE };
@@ -32,7 +37,8 @@ await mkdir(folder, { recursive: true });
 const server = await startServer();
 try {
   const runs = await seed(server);
-  const known = screens(runs);
+  const workflows = await seedWorkflows(server);
+  const known = screens(runs, workflows.instances);
   for (const device of ["desktop", "phone"]) {
     for (const color of ["light", "dark"]) {
       const wanted = all
@@ -41,6 +47,7 @@ try {
       if (wanted.length > 0) await capture(wanted, device, color);
     }
   }
+  await workflows.stop();
 } finally {
   await server.stop();
 }

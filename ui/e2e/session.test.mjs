@@ -91,7 +91,7 @@ test("the keyboard reaches every screen, and the palette finds agents", async ()
   await page.keyboard.press("r");
   await page.getByRole("heading", { name: "Runs", level: 1 }).waitFor();
   await page.keyboard.press("Control+k");
-  await page.getByPlaceholder("Search agents, tools and runs, or type a command").fill("sales assis");
+  await page.getByPlaceholder("Search agents, workflows, tools and runs, or type a command").fill("sales assis");
   await page.getByRole("option", { name: /^Sales assistant/ }).waitFor();
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Sales assistant", level: 1 }).waitFor();

@@ -3,9 +3,11 @@ import { NotFound } from "./features/shell/NotFound";
 import { ScreenError } from "./features/shell/ScreenError";
 import { Shell } from "./features/shell/Shell";
 import { parseEffectSearch } from "./model/effectFilters";
+import { parseInstanceSearch } from "./model/instanceFilters";
 import { parseRunSearch } from "./model/runFilters";
 import { compact, integer, oneOf, text } from "./model/search";
 import { parseToolSearch } from "./model/toolFilters";
+import { parseWorkflowSearch } from "./model/workflowFilters";
 
 const rootRoute = createRootRoute({ notFoundComponent: NotFound });
 
@@ -127,6 +129,47 @@ const playgroundRoute = createRoute({
   component: lazyRouteComponent(() => import("./features/agents/Playground"), "Playground"),
 });
 
+const workflowsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: "workflows",
+  validateSearch: parseWorkflowSearch,
+  component: lazyRouteComponent(() => import("./features/workflows/WorkflowList"), "WorkflowList"),
+});
+
+const newWorkflowRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: "new-workflow",
+  component: lazyRouteComponent(() => import("./features/workflows/NewWorkflow"), "NewWorkflow"),
+});
+
+const WORKFLOW_TABS = ["graph", "run", "instances", "versions", "source"] as const;
+
+const workflowRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: "workflows/$ref",
+  validateSearch: (search: Record<string, unknown>) =>
+    compact({ tab: oneOf(search.tab, WORKFLOW_TABS), version: text(search.version), step: text(search.step) }),
+  component: lazyRouteComponent(() => import("./features/workflows/WorkflowDetail"), "WorkflowDetail"),
+});
+
+const instancesRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: "instances",
+  validateSearch: parseInstanceSearch,
+  component: lazyRouteComponent(() => import("./features/workflows/InstanceList"), "InstanceList"),
+});
+
+const INSTANCE_TABS = ["step", "result"] as const;
+export type InstanceTab = (typeof INSTANCE_TABS)[number];
+
+const instanceRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: "instances/$id",
+  validateSearch: (search: Record<string, unknown>) =>
+    compact({ step: text(search.step), item: integer(search.item), tab: oneOf(search.tab, INSTANCE_TABS) }),
+  component: lazyRouteComponent(() => import("./features/workflows/InstanceDetail"), "InstanceDetail"),
+});
+
 const routeTree = rootRoute.addChildren([
   loginRoute,
   shellRoute.addChildren([
@@ -145,6 +188,11 @@ const routeTree = rootRoute.addChildren([
     newAgentRoute,
     agentRoute,
     playgroundRoute,
+    workflowsRoute,
+    newWorkflowRoute,
+    workflowRoute,
+    instancesRoute,
+    instanceRoute,
   ]),
 ]);
 

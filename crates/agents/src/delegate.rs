@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use toolwright_machine::view;
 use toolwright_tools::executor::{Attempt, Backend, BackendReply};
 use toolwright_tools::{CompiledTool, RunFunction, ToolFailure};
-use toolwright_types::{ChildRun, ErrorCode, RunId, RunStatus, SideEffects, ToolType};
+use toolwright_types::{ChildRun, ErrorCode, RunStatus, SideEffects, ToolType};
 
 use super::agentic::{self, AgenticCall};
 use super::composite;
@@ -16,7 +16,7 @@ use super::spec::{ParentRun, RunDraft, RunOrigin};
 use super::workflow::{self, WorkflowCall};
 use super::{Agents, Inner, StartError};
 use toolwright_catalog::Session;
-use toolwright_runs::{RunMeta, RunSnapshot};
+use toolwright_runs::{RunMeta, RunSnapshot, child_run_id};
 
 /// The maximum depth of child runs.
 pub(super) const MAX_DELEGATION_DEPTH: u8 = 5;
@@ -227,13 +227,6 @@ fn outcome(snapshot: &RunSnapshot) -> Result<BackendReply, ToolFailure> {
     failure.error = failure.error.detail("toolCallsUsed", tool_calls);
     (failure.cost_usd, failure.child_run) = (cost_usd, child_run);
     Err(failure)
-}
-
-/// Derives the id of a child run from the idempotency key of its call. So a repeated call finds the child run that the
-/// first attempt started.
-pub(super) fn child_run_id(key: &str) -> RunId {
-    let digest = toolwright_types::json::digest(&json!([key, "run"]));
-    RunId::from_bits(digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))
 }
 
 fn unread(error: &toolwright_catalog::Unavailable) -> ToolFailure {

@@ -9,12 +9,11 @@ use toolwright_catalog::{Session, Unavailable};
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{EventKind, PreparedCall, may_have_changed};
 use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
-use toolwright_runs::CommandError;
+use toolwright_runs::{CommandError, child_run_id};
 use toolwright_tools::Executor;
 use toolwright_types::{CallId, RunId, SideEffects, ToolEnvelope};
 
 use super::Agents;
-use super::delegate::child_run_id;
 
 /// A call that may have changed external state.
 pub(super) struct Write {

@@ -95,6 +95,8 @@ codes! {
     InvalidTrial = "invalid-trial", UNPROCESSABLE_ENTITY, "The trial is not valid";
     /// The run cannot be undone.
     CannotUndo = "cannot-undo", UNPROCESSABLE_ENTITY, "The run cannot be undone";
+    /// The run cannot be materialized.
+    CannotMaterialize = "cannot-materialize", UNPROCESSABLE_ENTITY, "The run cannot be materialized";
     /// The run was deleted.
     RunDeleted = "run-deleted", GONE, "The run was deleted";
     /// The run has not ended.

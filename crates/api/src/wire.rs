@@ -33,6 +33,10 @@ pub use crate::routes::journals::{
     AlignedEntryView, DivergenceView, RunDiffView, TrialCallView, TrialReplayView, TrialRepliesView, VerificationView,
 };
 pub use crate::routes::keys::{IssuedKeyView, KeyView};
+pub use crate::routes::materialize::{
+    AgentStepView, CallStepView, LeftOutCallView, LiftedInputView, MaterializeReportView, MaterializeVerificationView,
+    MaterializedView, NotReproducedView, ValueLinkView,
+};
 pub use crate::routes::mcp_imports::{McpImportView, McpSkippedView, McpToolView};
 pub use crate::routes::models::{ModelPriceView, ModelView};
 pub use crate::routes::principals::PrincipalView;

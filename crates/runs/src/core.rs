@@ -4,7 +4,7 @@
 //! [`super::driver`] drives a run in this process until the run ends or waits. [`super::tasks`] advances a run by one
 //! event at a time for an external scheduler. This module does not decide what a run does next; the machine does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -13,11 +13,12 @@ use futures::stream::FuturesUnordered;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_machine::agent::{
     AgentRun, CallToRun, ClientResult, ClientResultError, Effect, Event, EventError, EventKind, PreparedCall,
+    STEP_TIMEOUT,
 };
 use toolwright_machine::journal::{EntryBody, RunStart};
 use toolwright_store::{RunChange, WriteError};
 use toolwright_tools::{Allowance, ReadyCall, Schema};
-use toolwright_types::{CallId, ErrorCode, RealmScope, SideEffects, Timestamp, ToolError};
+use toolwright_types::{CallId, ErrorCode, RealmScope, SideEffects, Timestamp, ToolEnvelope, ToolError};
 use tracing::Instrument;
 
 use super::command::{CommandError, RunCommand};
@@ -181,7 +182,7 @@ impl RunCore {
                 }
                 return Ok(());
             }
-            EffectOutcome::Scheduled => return Ok(()),
+            EffectOutcome::ChildrenAbandoned | EffectOutcome::Scheduled => return Ok(()),
             EffectOutcome::Event(event) => event,
             EffectOutcome::PreparedAgain { call_id, call, ready } => {
                 self.work.ready.extend(ready.map(|ready| (call_id.clone(), *ready)));
@@ -332,6 +333,38 @@ impl RunCore {
         }));
     }
 
+    /// The calls in progress that start child runs.
+    fn calls_of_children(&self) -> Vec<CallId> {
+        let starts_run = |tool: &str| self.start.agentic_tools.contains(tool);
+        let calls = self.machine.open_calls().filter(|call| starts_run(call.tool));
+        calls.map(|call| call.call_id.clone()).collect()
+    }
+
+    /// Cancels the child runs of steps that have timed out. The server that recorded the timeouts may have stopped
+    /// before it cancelled them.
+    pub(crate) fn abandon_timed_out_children(&mut self) {
+        let has_timed_out = |envelope: &&ToolEnvelope| {
+            let details = envelope.error.as_ref().and_then(|error| error.details.as_ref());
+            details.is_some_and(|details| details["reason"] == STEP_TIMEOUT)
+                && self.start.agentic_tools.contains(&envelope.name)
+        };
+        let calls = self.machine.envelopes_after(0).filter(has_timed_out).map(|envelope| envelope.call_id.clone());
+        self.abandon_children(calls.collect());
+    }
+
+    /// Cancels the child runs of calls that have ended before them. Like [`Self::check_children`], this runs as an
+    /// effect.
+    fn abandon_children(&mut self, calls: Vec<CallId>) {
+        if calls.is_empty() {
+            return;
+        }
+        let (host, handle, home) = (Arc::clone(&self.host), Arc::clone(&self.handle), Arc::clone(&self.home));
+        self.work.effects.push(Box::pin(async move {
+            host.abandon_children(&handle, &home, &calls).await;
+            Ok(EffectOutcome::ChildrenAbandoned)
+        }));
+    }
+
     /// Accepts all results or none. A result that does not match the schema of its request becomes an error that the
     /// model reads.
     async fn accept_results(
@@ -368,7 +401,10 @@ impl RunCore {
             let _ = self.record_and_apply(EventKind::Expired { call_id }, Durability::Committed).await?;
         }
         if none_expired && self.machine.wake_at().is_some_and(|at| at <= now) {
+            let waiting = self.calls_of_children();
             let _ = self.record_and_apply(EventKind::TimerFired, Durability::Deferred).await?;
+            let open: HashSet<CallId> = self.calls_of_children().into_iter().collect();
+            self.abandon_children(waiting.into_iter().filter(|call| !open.contains(call)).collect());
         }
         Ok(())
     }

@@ -55,6 +55,7 @@ impl Driver {
 
     async fn run_loop(&mut self) -> Result<LoopEnd, WriteError> {
         if let Some(first) = self.first.take() {
+            self.core.abandon_timed_out_children();
             let _ = self.core.record_and_apply(first, Durability::Committed).await?;
         }
         loop {

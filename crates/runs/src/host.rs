@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_catalog::Unavailable;
 use toolwright_machine::journal::RunStart;
 use toolwright_store::Writer;
-use toolwright_types::{Clock, RealmScope, RunId};
+use toolwright_types::{CallId, Clock, RealmScope, RunId};
 use tracing::Instrument;
 
 use super::Inner;
@@ -76,6 +76,15 @@ impl DriverHost for Inner {
         start: &'a RunStart,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move { Inner::cancel_children(&self, handle, home, start).await })
+    }
+
+    fn abandon_children<'a>(
+        self: Arc<Self>,
+        handle: &'a RunHandle,
+        home: &'a Arc<RealmScope>,
+        calls: &'a [CallId],
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move { Inner::abandon_children(&self, handle, home, calls).await })
     }
 
     fn notify_parent(self: Arc<Self>, start: &RunStart, home: &Arc<RealmScope>, command: ParentCommand) {

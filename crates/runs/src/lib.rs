@@ -42,6 +42,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -56,7 +57,7 @@ pub use toolwright_store::{
 };
 use toolwright_store::{Owners, ServerId, Store, WriteError, Writer, WriterOptions};
 use toolwright_tools::Executor;
-use toolwright_types::{Clock, ConversationId, RealmScope, RunId, RunStatus, Timestamp};
+use toolwright_types::{CallId, Clock, ConversationId, RealmScope, RunId, RunStatus, Timestamp};
 
 pub use approvals::DecisionDetails;
 pub use bundles::{ExportError, Verification};
@@ -291,10 +292,17 @@ impl Runs {
 
     /// Stores the start of a run. Then this server or the external scheduler drives the run.
     pub async fn launch(&self, launch: RunLaunch) -> Result<Arc<RunHandle>, WriteError> {
-        match &self.0.scheduler {
+        let (parent, home) = (launch.start.parent, Arc::clone(&launch.home));
+        let handle = match &self.0.scheduler {
             Some(scheduler) if launch.start.durable => Box::pin(scheduler.start(&self.0.host(), launch)).await,
             _ => Box::pin(lifecycle::start_run(&self.0.host(), launch)).await,
+        }?;
+        let parent = parent.and_then(|parent| self.0.registry.get(parent));
+        if parent.is_some_and(|parent| parent.has_abandoned(handle.id)) {
+            // The call ended while it started this run. A run that has already been cancelled rejects the command.
+            let _ = self.0.send(&handle, &home, abandoned()).await;
         }
+        Ok(handle)
     }
 
     /// Spawns a background task. Shutdown waits for the task, and cancels it after the grace period.
@@ -324,6 +332,18 @@ impl Runs {
             tokio::join!(drivers.wait(), calls.wait());
         }
     }
+}
+
+/// Derives the id of a child run from the idempotency key of its call. So a repeated call finds the child run that the
+/// first attempt started.
+pub fn child_run_id(key: &str) -> RunId {
+    let digest = toolwright_types::json::digest(&json!([key, "run"]));
+    RunId::from_bits(digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))
+}
+
+/// Cancels a child run whose call has ended before it.
+fn abandoned() -> RunCommand {
+    RunCommand::Cancel { message: Some("the call that started the run has timed out".to_owned()) }
 }
 
 impl Inner {
@@ -383,6 +403,28 @@ impl Inner {
             let child = self.registry.get_or_insert(child);
             // A child run that has already ended rejects the command.
             let _ = self.send(&child, home, RunCommand::Cancel { message }).await;
+        }
+    }
+
+    /// Cancels the child runs of calls that have ended before them. A child run that is being started is cancelled when
+    /// it has started.
+    async fn abandon_children(self: &Arc<Self>, handle: &RunHandle, home: &Arc<RealmScope>, calls: &[CallId]) {
+        for call in calls {
+            let child = child_run_id(&Executor::idempotency_key_for(handle.id, call));
+            handle.abandon_child(child);
+            let is_driven = self.registry.get(child).is_some_and(|child| child.is_driven());
+            let is_unfinished = is_driven
+                || match self.store.runs(home).get(child).await {
+                    Ok(row) => row.is_some_and(|row| !row.state.status.is_terminal()),
+                    Err(error) => {
+                        tracing::error!(run = %handle.id, %child, %error, "a child run cannot be read");
+                        false
+                    }
+                };
+            if is_unfinished {
+                // A child run that has ended in the meantime rejects the command.
+                let _ = self.send(&self.registry.get_or_insert(child), home, abandoned()).await;
+            }
         }
     }
 

@@ -70,6 +70,14 @@ pub(super) trait DriverHost: Send + Sync {
         start: &'a RunStart,
     ) -> BoxFuture<'a, ()>;
 
+    /// Cancels the child runs of calls that have ended before them.
+    fn abandon_children<'a>(
+        self: Arc<Self>,
+        handle: &'a RunHandle,
+        home: &'a Arc<RealmScope>,
+        calls: &'a [CallId],
+    ) -> BoxFuture<'a, ()>;
+
     /// Sends a command to the parent run, if the run has a parent, and does not wait for the reply.
     fn notify_parent(self: Arc<Self>, start: &RunStart, home: &Arc<RealmScope>, command: ParentCommand);
 }
@@ -101,13 +109,15 @@ pub enum EffectOutcome {
     TooLate { call: Box<CallToRun>, ready: Option<Box<ReadyCall>>, allowance: Option<Allowance> },
     /// The calls whose child runs have ended.
     ChildrenEnded(Vec<CallId>),
+    /// The child runs of calls that have ended before them are cancelled.
+    ChildrenAbandoned,
     /// The external scheduler executes the effect later.
     Scheduled,
 }
 
 impl EffectOutcome {
-    /// Returns the event that records this outcome. Writes that are too late, ended child runs and scheduled effects
-    /// have no event.
+    /// Returns the event that records this outcome. Writes that are too late, ended and cancelled child runs, and
+    /// scheduled effects have no event.
     pub fn into_event(self) -> Option<EventKind> {
         match self {
             EffectOutcome::Event(event) => Some(event),
@@ -115,7 +125,10 @@ impl EffectOutcome {
                 Some(EventKind::Prepared { iteration, calls: results.into_iter().map(|(call, _)| call).collect() })
             }
             EffectOutcome::PreparedAgain { call_id, call, .. } => Some(EventKind::PreparedAgain { call_id, call }),
-            EffectOutcome::TooLate { .. } | EffectOutcome::ChildrenEnded(_) | EffectOutcome::Scheduled => None,
+            EffectOutcome::TooLate { .. }
+            | EffectOutcome::ChildrenEnded(_)
+            | EffectOutcome::ChildrenAbandoned
+            | EffectOutcome::Scheduled => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A run is registered while it is driven or watched. All other data of a run is in the store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::{Notify, mpsc, watch};
@@ -43,8 +43,16 @@ pub struct RunHandle {
     changed: Notify,
     settled: watch::Sender<Option<Arc<RunSnapshot>>>,
     meta: OnceLock<RunMeta>,
+    children: Mutex<ChildRuns>,
+}
+
+/// The child runs of a run in memory.
+#[derive(Default)]
+struct ChildRuns {
     /// The child runs that were started while the run was in memory.
-    children: Mutex<Vec<RunId>>,
+    started: Vec<RunId>,
+    /// The child runs whose calls have ended before them.
+    abandoned: HashSet<RunId>,
 }
 
 /// The metadata of a run, which never changes.
@@ -118,12 +126,22 @@ impl RunHandle {
 
     /// Registers a child run.
     pub fn add_child(&self, child: RunId) {
-        lock(&self.children).push(child);
+        lock(&self.children).started.push(child);
+    }
+
+    /// Records that the call of a child run has ended. The child run may not have started yet.
+    pub fn abandon_child(&self, child: RunId) {
+        lock(&self.children).abandoned.insert(child);
+    }
+
+    /// Whether the call of a child run has ended before the child run.
+    pub fn has_abandoned(&self, child: RunId) -> bool {
+        lock(&self.children).abandoned.contains(&child)
     }
 
     /// The child runs that were started while the run was in memory.
     pub fn children(&self) -> Vec<RunId> {
-        lock(&self.children).clone()
+        lock(&self.children).started.clone()
     }
 
     /// Removes the driver from the handle, because the run could not be started.

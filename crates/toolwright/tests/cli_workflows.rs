@@ -208,7 +208,7 @@ fn workflow_of_a_file_or_of_the_server_is_drawn_and_compared() {
 fn definitions_in_the_documentation_are_valid_and_equal_after_an_export() {
     let server = Server::start();
     let blocks = documented_definitions();
-    assert_eq!(blocks.len(), 8);
+    assert_eq!(blocks.len(), 9);
     for block in blocks {
         server.run_with_stdin(&["apply", "-f", "-"], block).expect_exit(0);
         let again = server.run_with_stdin(&["apply", "-f", "-"], block).expect_exit(0).out;
@@ -448,6 +448,60 @@ fn interrupted_run_is_cancelled() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
+/// An agent that calls `picky` twice, first without the required `ok`, and has a pin for the result.
+const PICKER: &str = r#"
+refName: picker
+toolRefs: [picky]
+pins: [{ name: picked, selector: { tool: picky } }]
+llmConfig:
+  provider: scripted
+  model: picker
+  extraParams:
+    script:
+      rules:
+      - when: { turn: 0 }
+        reply: { toolCalls: [{ name: picky, arguments: { wrong: 1 } }] }
+      - when: { turn: 1 }
+        reply: { toolCalls: [{ name: picky, arguments: { ok: first-choice } }] }
+      otherwise: { text: "I have chosen 1 of 2." }
+"#;
+
+#[test]
+fn run_is_materialized_to_a_file_and_what_is_missing_is_reported() {
+    let server = Server::start_without_demo(Vec::new());
+    define(&server, &format!("{PICKY}---\n{PICKER}"));
+    let run = server.run(&["agents", "run", "picker", "Choose.", "--json"]).expect_exit(0).json();
+    let run = run["runId"].as_str().unwrap();
+    let file = server.folder.path().join("picked.yaml");
+    let args = ["runs", "materialize", run, "--name", "picked", "-o", file.to_str().unwrap()];
+    let made = server.run(&args).expect_exit(0);
+    assert_eq!(made.out, format!("✓ wrote picked to {}\n", file.display()));
+    let notes = normalized(&made.err);
+    let expected = "1 of 1 call reproduced\nleft out: picky CALL failed and was called again (VALIDATION_ERROR)\n\
+                    not reproduced: output is in no output of a call\n";
+    assert_eq!(notes, expected);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("handlerRef: picky@=1.0.0"));
+    server.run(&["workflows", "check", file.to_str().unwrap()]).expect_exit(0);
+    server.run(&["workflows", "apply", "-f", file.to_str().unwrap()]).expect_exit(0);
+    let executed = server.run(&["workflows", "run", "picked", "--json"]).expect_exit(0).json();
+    assert_eq!(executed["output"], json!({ "ok": "first-choice" }));
+
+    let pinned = server.run(&["runs", "materialize", run, "--pin", "picked", "--json"]).expect_exit(0).json();
+    let call = pinned["report"]["steps"][0]["callId"].as_str().unwrap();
+    let called = server.run(&["runs", "materialize", run, "--call", call]).expect_exit(0);
+    assert_eq!(called.out, pinned["yaml"].as_str().unwrap());
+    server.run(&["runs", "materialize", run, "--call", call, "--pin", "picked"]).expect_exit(2);
+    server.run(&["runs", "materialize", run, "--pin", "other"]).expect_exit(6);
+    server.run(&["runs", "materialize", run, "--name", "picked", "--save"]).expect_exit(5);
+    server.run(&["tools", "delete", "picky"]).expect_exit(0);
+    let invalid = server.run(&["runs", "materialize", run]).expect_exit(6);
+    assert!(
+        invalid.err.contains("error: /steps/0/handlerRef: no tool or step registration `picky`"),
+        "{}",
+        invalid.err
+    );
+}
+
 /// A shell block of the page about workflows with the block after it: what it prints, or a part of the JSON that it prints.
 struct DocumentedRun<'a> {
     script: &'a str,
@@ -500,11 +554,11 @@ fn assert_contains(actual: &Value, expected: &Value, path: &str) {
 #[test]
 fn documented_runs_print_what_the_page_shows() {
     let server = Server::start_without_demo(Vec::new());
-    for block in documented_definitions().iter().rev().take(3).rev() {
+    for block in documented_definitions().iter().rev().take(4).rev() {
         define(&server, block);
     }
     let runs = documented_runs();
-    assert_eq!(runs.len(), 7);
+    assert_eq!(runs.len(), 9);
     assert!(runs.iter().all(|run| run.output.is_some() || run.response.is_some()));
     const END: &str = "=== end of block";
     let scripts: Vec<String> = runs.iter().map(|run| format!("{}\necho '{END}'\n", run.script)).collect();

@@ -1,9 +1,10 @@
 //! Works on definitions of workflows without executing them: compares two definitions, draws a definition as a
-//! graph, and converts definitions from and to Arazzo.
+//! graph, converts definitions from and to Arazzo, and makes a definition from a recorded run.
 //!
 //! A definition need not be valid. Its steps are checked elsewhere, when the definition is saved.
 
 pub mod arazzo;
+pub mod materialize;
 
 mod diff;
 mod edges;

@@ -10,7 +10,7 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly title: string;
-  readonly fields: { field: string; message: string }[];
+  readonly fields: { field: string; message: string; line?: number | undefined }[];
 
   constructor(status: number, problem: Partial<Problem> | undefined, fallback: string) {
     super(problem?.detail ?? fallback);
@@ -21,6 +21,7 @@ export class ApiError extends Error {
     this.fields = (problem?.errors ?? []).map((error) => ({
       field: String((error as Record<string, unknown>).field ?? (error as Record<string, unknown>).path ?? ""),
       message: String((error as Record<string, unknown>).message ?? ""),
+      line: Number((error as Record<string, unknown>).line) || undefined,
     }));
   }
 }

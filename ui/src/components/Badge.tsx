@@ -1,4 +1,17 @@
-import { Ban, Check, CircleDashed, CircleHelp, CirclePause, CircleX, Hourglass, MonitorSmartphone, ShieldQuestion, type LucideIcon } from "lucide-react";
+import {
+  Ban,
+  Check,
+  Circle,
+  CircleDashed,
+  CircleHelp,
+  CirclePause,
+  CircleX,
+  CornerUpRight,
+  Hourglass,
+  MonitorSmartphone,
+  ShieldQuestion,
+  type LucideIcon,
+} from "lucide-react";
 import type { ReactNode } from "react";
 import { type StatusIcon, type StatusInfo, type Tone, outcome, runStatus } from "@/model/status";
 import { cx } from "./cx";
@@ -31,6 +44,8 @@ const ICONS: Record<StatusIcon, LucideIcon> = {
   failed: CircleX,
   limit: Hourglass,
   cancelled: Ban,
+  pending: Circle,
+  skipped: CornerUpRight,
   unknown: CircleHelp,
 };
 
@@ -63,12 +78,16 @@ export function OutcomeBadge({ name }: { name: string }) {
   return <StatusMark info={outcome(name)} />;
 }
 
-/** The icon of a run's status alone, for dense lists. The label is for screen readers and the hint. */
+/** The icon of a run's status alone, for dense lists. */
 export function RunStatusIcon({ status }: { status: string }) {
-  const info = runStatus(status);
+  return <StatusIconMark info={runStatus(status)} />;
+}
+
+/** The icon of a status alone. The label is for screen readers and the hint. */
+export function StatusIconMark({ info }: { info: StatusInfo }) {
   const Icon = ICONS[info.icon];
   return (
-    <span title={info.label} className={cx("inline-flex", TEXT_TONES[info.tone])}>
+    <span title={info.label} className={cx("inline-flex shrink-0", TEXT_TONES[info.tone])}>
       <Icon aria-hidden size={15} className={cx(info.icon === "running" && "animate-spin [animation-duration:3s]")} />
       <span className="sr-only">{info.label}</span>
     </span>

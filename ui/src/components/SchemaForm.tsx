@@ -11,7 +11,7 @@ interface SchemaFormProps {
 /** A form for a JSON Schema. It edits a JSON value, which another view may show at the same time. */
 export function SchemaForm({ schema, value, onChange }: SchemaFormProps) {
   const fields = formFields(schema);
-  if (fields.length === 0) return <p className="text-muted">This tool takes no named inputs. Use the JSON view to send any value.</p>;
+  if (fields.length === 0) return <p className="text-muted">The schema names no fields. Use the JSON view to send any value.</p>;
   return <FieldList fields={fields} value={value} onChange={onChange} />;
 }
 

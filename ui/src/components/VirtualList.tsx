@@ -15,10 +15,12 @@ interface VirtualListProps<T> {
   row: (item: T) => ReactNode;
   hasMore: boolean;
   loadMore: () => void;
+  /** Whether the list has a frame of its own. */
+  framed?: boolean;
 }
 
-/** A framed list that renders only the visible rows and loads more when it is scrolled to its end. */
-export function VirtualList<T>({ items, rowHeight, label, header, keyOf, row, hasMore, loadMore }: VirtualListProps<T>) {
+/** A list that renders only the visible rows and loads more when it is scrolled to its end. */
+export function VirtualList<T>({ items, rowHeight, label, header, keyOf, row, hasMore, loadMore, framed = true }: VirtualListProps<T>) {
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: items.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12 });
   const last = virtual.getVirtualItems().at(-1)?.index ?? 0;
@@ -28,7 +30,10 @@ export function VirtualList<T>({ items, rowHeight, label, header, keyOf, row, ha
   return (
     <section
       aria-label={label}
-      className="-mx-4 flex min-h-0 flex-1 flex-col overflow-hidden border-t bg-surface sm:mx-0 sm:mb-6 sm:rounded-lg sm:border sm:shadow-card"
+      className={cx(
+        "flex min-h-0 flex-1 flex-col overflow-hidden bg-surface",
+        framed && "-mx-4 border-t sm:mx-0 sm:mb-6 sm:rounded-lg sm:border sm:shadow-card",
+      )}
     >
       {header}
       <div ref={scroller} tabIndex={0} role="group" aria-label={`${label}, scrollable`} className="min-h-0 flex-1 overflow-y-auto -outline-offset-2">

@@ -23,10 +23,11 @@ export function useToolCount() {
   return useQuery({ queryKey: ["tools", "count"], queryFn: async () => (await read(api.GET("/api/v1/ai/tools/count"))).count });
 }
 
-export function useTool(ref: string, version?: string) {
+export function useTool(ref: string | undefined, version?: string) {
   return useQuery({
     queryKey: ["tool", ref, "definition", version ?? null],
-    queryFn: async () => (await read(api.GET("/api/v1/ai/tools/{ref}", { params: { path: { ref }, query: { version } } }))) as Tool,
+    enabled: ref !== undefined,
+    queryFn: async () => (await read(api.GET("/api/v1/ai/tools/{ref}", { params: { path: { ref: ref ?? "" }, query: { version } } }))) as Tool,
   });
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { repeatRun, shellQuote, splitCommand, stateCurl, toolRunCurl } from "./commands";
+import { repeatRun, shellQuote, splitCommand, stateCurl, toolRunCurl, workflowRunCommand } from "./commands";
 
 it("quotes what a shell would interpret", () => {
   expect(["ord-1001", "two words", "it's", "$HOME", ""].map(shellQuote)).toEqual(["ord-1001", "'two words'", "'it'\\''s'", "'$HOME'", "''"]);
@@ -23,6 +23,10 @@ it("repeats runs of agents and direct calls", () => {
   );
   expect(repeatRun({ kind: "tool", subject: "crm/get" }, "", { id: 1 })?.command).toBe("toolwright tools run crm/get --input '{\"id\":1}'");
   expect(repeatRun({ kind: "agentic-tool", subject: "deal-manager" }, "Move it", undefined)).toBeUndefined();
+});
+
+it("runs a workflow with its input", () => {
+  expect(workflowRunCommand("orders/fulfil", { id: "it's" })).toBe(`toolwright workflows run orders/fulfil --input '{"id":"it'\\''s"}'`);
 });
 
 it("splits a command line at spaces outside of quotes", () => {

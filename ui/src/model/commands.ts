@@ -30,6 +30,14 @@ export function toolRunCommand(toolRef: string, input: unknown): string {
   return `toolwright tools run ${shellQuote(toolRef)} --input ${shellQuote(JSON.stringify(input))}`;
 }
 
+export function workflowRunCurl(workflowRef: string, input: unknown): string {
+  return curl(`/api/v1/ai/workflows/${encodeURIComponent(workflowRef)}/execute`, { input });
+}
+
+export function workflowRunCommand(workflowRef: string, input: unknown): string {
+  return `toolwright workflows run ${shellQuote(workflowRef)} --input ${shellQuote(JSON.stringify(input))}`;
+}
+
 export function stateCurl(runId: string, at: number): string {
   return curl(`/api/v1/ai/runs/${runId}/state?at=${at}`);
 }

@@ -9,6 +9,11 @@ it("an approval changes the inbox and its run", () => {
   ]);
 });
 
+it("a definition of a workflow changes its pages, and a step registration every page that names it", () => {
+  expect(staleKeys({ type: "DEFINITION_UPDATED", kind: "workflows", ref: "orders/fulfil" })).toEqual([["workflows"], ["workflow", "orders/fulfil"]]);
+  expect(staleKeys({ type: "DEFINITION_UPDATED", kind: "step-registrations", ref: "ship" })).toEqual([["vocabulary"]]);
+});
+
 it("missed events make everything stale, and unknown events nothing", () => {
   expect(staleKeys({ type: "RESET" })).toEqual([[]]);
   expect(staleKeys({ type: "READY" })).toEqual([]);

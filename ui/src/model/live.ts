@@ -24,6 +24,11 @@ export function staleKeys(event: RealmEvent): CacheKey[] {
       return [["providers"], ["provider", event.ref ?? ""], ["tools"]];
     case "agents":
       return [["agents"], ["agent", event.ref ?? ""]];
+    case "workflows":
+      return [["workflows"], ["workflow", event.ref ?? ""]];
+    case "step-registrations":
+    case "condition-bindings":
+      return [["vocabulary"]];
     case "drift":
       return [["drift"]];
     default:

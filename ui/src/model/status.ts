@@ -1,7 +1,8 @@
 /** How statuses are shown: a label, a tone and an icon, so that no status depends on colour alone. */
 
 export type Tone = "neutral" | "active" | "ok" | "wait" | "warn" | "bad";
-export type StatusIcon = "running" | "done" | "approval" | "client" | "waiting" | "paused" | "failed" | "limit" | "cancelled" | "unknown";
+export type StatusIcon =
+  "running" | "done" | "approval" | "client" | "waiting" | "paused" | "failed" | "limit" | "cancelled" | "pending" | "skipped" | "unknown";
 
 export interface StatusInfo {
   label: string;

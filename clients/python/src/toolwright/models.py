@@ -355,6 +355,19 @@ class AgentResponseView(TypedDict):
     """Problems that did not stop the run."""
 
 
+class AgentStepView(TypedDict):
+    """A step that calls the agent to write a text."""
+
+    path: str
+    """A JSON pointer into the input of that step."""
+
+    step: str
+    """The name of the step."""
+
+    usedBy: str
+    """The step that uses the text."""
+
+
 class AgentToolCall(TypedDict):
     """A call in the format for clients that perform the last part of a call. Contains the payload that the server
     prepared for the client.
@@ -1068,6 +1081,31 @@ CallResult = Union["ToolEnvelope", "ToolResult"]
 
 CallSource = Literal["recorded", "captured"]
 """Where the result of a call comes from, if the tool was not executed."""
+
+
+class CallStepView(TypedDict):
+    """A step that makes a recorded call."""
+
+    callId: str
+    """The recorded call."""
+
+    providerRef: NotRequired[str | None]
+    """The provider whose connection and credentials the tool uses."""
+
+    secretScope: NotRequired[str | None]
+    """The scope of the secret that the recorded call used."""
+
+    sideEffects: str
+    """`none`, `reads` or `writes`. A call that starts a run counts as a write."""
+
+    step: str
+    """The name of the step."""
+
+    tool: str
+    """The tool."""
+
+    version: str
+    """The version of the tool."""
 
 
 Change = Literal["missing", "added", "type", "value"]
@@ -3063,10 +3101,42 @@ Latency = Literal["fast", "medium", "slow"]
 """The typical latency of a tool."""
 
 
+class LeftOutCallView(TypedDict):
+    """A failed call, which has no step."""
+
+    callId: str
+    """The call."""
+
+    code: str
+    """The error code of the call."""
+
+    reason: str
+    """`retried`: a later call of the same tool succeeded. `failed`: none did."""
+
+    tool: str
+    """The tool."""
+
+
 LibraryBody = Union[str, "InlineLibraryBody"]
 """A library: the name of one of the agent's libraries, `default` for the agent without a library, or an inline
 library.
 """
+
+
+class LiftedInputView(TypedDict):
+    """A value that became an input of the workflow."""
+
+    name: str
+    """The name of the input."""
+
+    path: str
+    """A JSON pointer into the input of the step."""
+
+    redacted: bool
+    """Whether the recorded value was redacted. The input then has no default and is required."""
+
+    step: str
+    """The step that uses it."""
 
 
 class LiveReportView(TypedDict):
@@ -3181,6 +3251,87 @@ class MatchesView(TypedDict):
 
     truncated: bool
     """Whether there are more matches than were returned."""
+
+
+class MaterializeBody(TypedDict):
+    """The calls to materialize, and what becomes of the workflow. Without `calls` and `pin`, all successful calls are
+    materialized.
+    """
+
+    calls: NotRequired[list[str] | None]
+    """The ids of the calls."""
+
+    name: NotRequired[str | None]
+    """The refName of the workflow. Default: a name made from the run."""
+
+    pin: NotRequired[str | None]
+    """The name of a pin of the run, in place of `calls`."""
+
+    save: NotRequired[bool | None]
+    """Whether to create the workflow."""
+
+
+class MaterializeReportView(TypedDict):
+    """What became of each call and value of a run."""
+
+    agentSteps: list[AgentStepView]
+    """The steps that call the agent to write a text."""
+
+    inputs: list[LiftedInputView]
+    """The values that became inputs of the workflow."""
+
+    leftOut: list[LeftOutCallView]
+    """The failed calls, which have no step."""
+
+    links: list[ValueLinkView]
+    """The references that were found by value."""
+
+    steps: list[CallStepView]
+    """The steps that make a recorded call."""
+
+    truncated: list[str]
+    """The steps whose recorded output is truncated. A value of the part that was cut off cannot be found."""
+
+    warnings: list[str]
+    """What the author should know before the workflow is used."""
+
+
+class MaterializeVerificationView(TypedDict):
+    """The comparison of the workflow with the run. The workflow was executed with the recorded outputs."""
+
+    calls: int
+    """The number of steps that make a recorded call."""
+
+    notReproduced: list[NotReproducedView]
+    """The values that the workflow does not reproduce, up to 200."""
+
+    outputReproduced: NotRequired[bool | None]
+    """Whether the computed output is the recorded output. Absent if only some calls were selected."""
+
+    reproduced: int
+    """The number of these steps whose computed input is the recorded input."""
+
+
+class MaterializedView(TypedDict):
+    """A workflow that was made from a run."""
+
+    check: WorkflowCheckView
+    """The result of the check of the definition."""
+
+    definition: WorkflowDefinition
+    """The definition."""
+
+    report: MaterializeReportView
+    """What became of each call and value."""
+
+    saved: bool
+    """Whether the workflow was created."""
+
+    verification: MaterializeVerificationView
+    """The comparison of the workflow with the run."""
+
+    yaml: str
+    """The definition as YAML."""
 
 
 class McpAcceptedView(TypedDict):
@@ -3439,6 +3590,27 @@ class NodesView(TypedDict):
     """The selected nodes."""
 
     nodes: list[Any]
+
+
+class NotReproducedView(TypedDict):
+    """A value that the workflow does not reproduce."""
+
+    computed: Any
+    """The computed value."""
+
+    path: str
+    """A JSON pointer into the input of the step, or into the output."""
+
+    reason: str
+    """`redacted`: the recorded value was redacted. `not_found`: no output of a call contains the value. `not_run`: the
+    step did not run. `differs`: the computed value differs.
+    """
+
+    recorded: Any
+    """The recorded value."""
+
+    step: NotRequired[str | None]
+    """The step. Absent for the output of the workflow."""
 
 
 class OfferedToolView(TypedDict):
@@ -6812,6 +6984,19 @@ class ValidationView(TypedDict):
 
     valid: bool
     """Whether the input is valid."""
+
+
+class ValueLinkView(TypedDict):
+    """A reference that was found by value."""
+
+    expression: str
+    """The expression."""
+
+    path: str
+    """A JSON pointer into the input of the step, or into the output."""
+
+    step: NotRequired[str | None]
+    """The step. Absent for the output of the workflow."""
 
 
 class VerificationView(TypedDict):

@@ -1009,6 +1009,14 @@ def get_run_journal(
     )
 
 
+def materialize_run(id: str, body: MaterializeBody | None | None = None) -> Operation[MaterializedView]:
+    """Makes a workflow from the calls of a run that has ended, with their exact inputs and versions. Values that earlier calls
+    returned become references, and all other values become inputs with the recorded value as their default. Requires the
+    permission to write the workflow.
+    """
+    return Operation("POST", path("/api/v1/ai/runs/{id}/materialize", id), body=body)
+
+
 def get_run_state(
     id: str,
     *,

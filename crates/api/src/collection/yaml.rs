@@ -101,7 +101,7 @@ pub(super) fn is_yaml(header: &HeaderValue) -> bool {
 }
 
 /// Prints a definition as YAML.
-pub(super) fn print(definition: &impl Serialize) -> Result<String, Problem> {
+pub(crate) fn print(definition: &impl Serialize) -> Result<String, Problem> {
     let unprintable = |error: &dyn fmt::Display| {
         Problem::new(Code::Internal, format!("the definition cannot be printed as YAML: {error}; use `format=json`"))
     };

@@ -12,9 +12,9 @@ use crate::collection;
 use crate::revisions;
 use crate::routes::{
     agentic_tools, agents, ai_tools, approvals, blobs, composite_tools, conversations, costs, drift, effects, events,
-    expressions, generated, gram, health, imports, inspection, journals, keys, mcp_imports, models, principals,
-    providers, query, reach, readiness, realms, runs, secrets, server, tables, tool_exports, tools, trials, triggers,
-    type_imports, undo, webhooks, workflow_runs, workflows,
+    expressions, generated, gram, health, imports, inspection, journals, keys, materialize, mcp_imports, models,
+    principals, providers, query, reach, readiness, realms, runs, secrets, server, tables, tool_exports, tools, trials,
+    triggers, type_imports, undo, webhooks, workflow_runs, workflows,
 };
 use crate::state::AppState;
 
@@ -91,6 +91,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(trials::get))
         .routes(routes!(trials::report))
         .routes(routes!(undo::undo))
+        .routes(routes!(materialize::materialize_run))
         .routes(routes!(effects::list))
         .routes(routes!(effects::get))
         .routes(routes!(effects::resolve))

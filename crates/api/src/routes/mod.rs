@@ -19,6 +19,7 @@ pub(crate) mod imports;
 pub(crate) mod inspection;
 pub(crate) mod journals;
 pub(crate) mod keys;
+pub(crate) mod materialize;
 pub(crate) mod mcp;
 pub(crate) mod mcp_imports;
 pub(crate) mod models;

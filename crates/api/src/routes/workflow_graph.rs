@@ -187,7 +187,8 @@ fn invalid(parameter: &str, error: &dyn std::fmt::Display) -> Problem {
     Problem::invalid(parameter, error.to_string())
 }
 
-async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Problem> {
+/// Performs work on a definition on a thread for blocking work.
+pub(super) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Problem> {
     let stopped = |error: toolwright_budget::Stopped| Problem::new(Code::Unavailable, error.to_string());
     toolwright_budget::offload(work).await.map_err(stopped)
 }

@@ -85,7 +85,7 @@ pub struct WorkflowIssueView {
 }
 
 impl WorkflowCheckView {
-    fn new(issues: Vec<WorkflowIssue>, positions: Vec<Position>) -> Self {
+    pub(super) fn new(issues: Vec<WorkflowIssue>, positions: Vec<Position>) -> Self {
         let valid = !issues.iter().any(WorkflowIssue::is_error);
         let positions = positions.into_iter().chain(std::iter::repeat(Position::default()));
         let issues = issues.into_iter().zip(positions).map(|(issue, (line, column))| WorkflowIssueView {

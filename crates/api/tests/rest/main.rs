@@ -44,6 +44,7 @@ mod imports;
 mod journals;
 mod list_queries;
 mod logins;
+mod materialize;
 mod mcp;
 mod mcp_imports;
 mod model_providers;
@@ -70,7 +71,9 @@ mod versions;
 mod webhooks;
 mod workflow_agents;
 mod workflow_checks;
+mod workflow_restarts;
 mod workflow_runs;
+mod workflow_timeouts;
 mod workflows;
 
 /// Generates two tests from each function, one on SQLite and one on Postgres with Redis.

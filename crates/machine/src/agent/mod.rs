@@ -93,4 +93,4 @@ pub use planned::{APPROVE_PLAN_TOOL, fenced};
 pub use run::AgentRun;
 pub use saved::RestoreError;
 pub use spec::{PredefinedCall, RunSpec};
-pub use workflow::MAX_BUFFERED_SIGNALS;
+pub use workflow::{MAX_BUFFERED_SIGNALS, STEP_TIMEOUT};

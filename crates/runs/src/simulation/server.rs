@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_machine::AgentRun;
 use toolwright_machine::journal::{self, Checkpoint, RunStart};
 use toolwright_store::{JournalPosition, RunStore, ServerId, Writer, WriterOptions};
-use toolwright_types::{Clock, Owner, PrincipalId, RealmScope, RunId, RunStatus};
+use toolwright_types::{CallId, Clock, Owner, PrincipalId, RealmScope, RunId, RunStatus};
 
 use super::connection::Connection;
 use super::executor::SimulatedExecutor;
@@ -289,6 +289,15 @@ impl DriverHost for Server {
         _: &'a RunHandle,
         _: &'a Arc<RealmScope>,
         _: &'a RunStart,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn abandon_children<'a>(
+        self: Arc<Self>,
+        _: &'a RunHandle,
+        _: &'a Arc<RealmScope>,
+        _: &'a [CallId],
     ) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use eventsource_stream::Eventsource;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
+use toolwright_store::RunKind;
 use toolwright_testkit::Audit;
 use toolwright_types::{CallId, RunId, ToolEnvelope};
 
 use super::client::Client;
-use super::journals::{History, JournalSummary, StoredRun, idempotency_key, parse_entries};
+use super::journals::{History, JournalSummary, StoredRun, idempotency_key, is_refused, parse_entries};
 use super::proxy::{ProxiedRequest, RequestKind, find_tag};
 use super::report::{Statistics, Violations};
 use super::users::Observations;
@@ -31,6 +32,8 @@ pub(crate) struct Evidence {
 /// A run, its events and its conversation turns as the API returns them.
 struct ApiRun {
     run: Value,
+    /// The instance, if the run executes a workflow.
+    instance: Option<Value>,
     stream: Vec<(Option<u64>, Value)>,
     turns: Vec<Value>,
     effects: Vec<Value>,
@@ -63,7 +66,8 @@ pub(crate) async fn check(
         check.check_end(&evidence.observations);
         check.check_api();
         check.check_children(&runs);
-        check.check_envelopes(history, &ledger, &mut statistics);
+        let writes = check.check_envelopes(history, &ledger, &mut statistics);
+        check.check_workflow(&writes);
     }
     let (_, approvals) = client.get("approvals").await;
     if approvals["items"] != json!([]) {
@@ -75,7 +79,7 @@ pub(crate) async fn check(
     statistics
 }
 
-/// Checks that no run, decision or client result that the server acknowledged is lost.
+/// Checks that no run, decision, client result or signal that the server acknowledged is lost.
 fn check_acknowledged(runs: &BTreeMap<RunId, StoredRun>, observations: &Observations, violations: &mut Violations) {
     for (run, agent) in &observations.runs {
         let id: RunId = run.parse().unwrap();
@@ -100,6 +104,17 @@ fn check_acknowledged(runs: &BTreeMap<RunId, StoredRun>, observations: &Observat
             violations.add(run.parse().unwrap(), Some(&call), "an acknowledged result is not recorded exactly once");
         }
     }
+    for (run, sent) in &observations.signals {
+        let received = summary(run).signals;
+        for signal in sent {
+            let times = received.iter().filter(|number| **number == json!(signal.number)).count();
+            if times > 1 || (times == 0 && signal.acknowledged) {
+                let acknowledged = if signal.acknowledged { "acknowledged" } else { "unacknowledged" };
+                let description = format!("an {acknowledged} signal is recorded {times} times");
+                violations.add(run.parse().unwrap(), None, description);
+            }
+        }
+    }
 }
 
 /// Checks that a call whose outcome was in the journal when a server died is not performed again.
@@ -118,6 +133,7 @@ fn count(runs: &BTreeMap<RunId, StoredRun>, evidence: &Evidence, ledger: &CrmLed
         acknowledged: observations.runs.len(),
         decisions: observations.decisions.len(),
         results: observations.results.len(),
+        signals: observations.signals.values().flatten().filter(|signal| signal.acknowledged).count(),
         verified: evidence.requests.iter().filter(|request| request.kind == RequestKind::Verify).count(),
         ..Statistics::default()
     };
@@ -128,6 +144,7 @@ fn count(runs: &BTreeMap<RunId, StoredRun>, evidence: &Evidence, ledger: &CrmLed
             None => {}
         }
         *statistics.ends.entry(stored.row.state.status.to_string()).or_default() += 1;
+        statistics.workflows += usize::from(stored.row.kind == RunKind::Workflow);
         let summary = JournalSummary::new(&stored.entries);
         statistics.replies += summary.replies;
         statistics.calls += summary.outcomes.len() + summary.returned.len();
@@ -283,7 +300,37 @@ impl RunCheck<'_> {
         }
     }
 
-    /// Checks that each delegate call started exactly one child run.
+    /// Checks that the steps and the output of a workflow follow from its journal, and that the output has the ids that
+    /// the CRM returned. `writes` has the id of each write by the letter of its call, or null if it failed.
+    fn check_workflow(&mut self, writes: &BTreeMap<char, Value>) {
+        let Some(instance) = &self.api_run.instance else { return };
+        let output = &instance["output"];
+        let replayed = toolwright_machine::journal::replay(parse_entries(&self.stored.entries));
+        if let Ok((_, replayed)) = replayed {
+            if replayed.workflow_output() != output {
+                let expected = replayed.workflow_output();
+                self.report(None, format!("its output is {output}, but its journal leads to {expected}"));
+            }
+            for step in replayed.step_reports() {
+                let shown = &instance["steps"][&step.name];
+                if shown["status"] != json!(step.status) || shown["output"] != step.output || !step.status.has_ended() {
+                    self.report(None, format!("a step is {shown}, but its journal leads to {step:?}"));
+                }
+            }
+        }
+        for (letter, id) in writes {
+            if output[letter.to_string()] != *id {
+                self.report(None, format!("its output is {output}, but call {letter} returned {id}"));
+            }
+        }
+        if workload::awaits_signal(&self.stored.row.subject) && self.summary.signals.first() != Some(&output["signal"])
+        {
+            let signals = self.summary.signals.clone();
+            self.report(None, format!("its output is {output}, but it received the signals {signals:?}"));
+        }
+    }
+
+    /// Checks that each call of a delegate, an agent or a workflow started exactly one child run.
     fn check_children(&mut self, runs: &BTreeMap<RunId, StoredRun>) {
         let children = runs.values().filter(|stored| stored.row.parent == Some(self.run)).count();
         if children != workload::children(&self.stored.row.subject) {
@@ -291,39 +338,62 @@ impl RunCheck<'_> {
         }
     }
 
-    /// Checks that every call in the agent's script has one envelope, and that the envelope matches the changes in the
-    /// CRM.
-    fn check_envelopes(&mut self, history: &History, ledger: &CrmLedger, statistics: &mut Statistics) {
-        let outputs = self.api_run.run["outputs"]["tools_by_id"].as_object().cloned().unwrap_or_default();
-        let mut letters = String::new();
-        for (_, envelope) in outputs {
-            let envelope: ToolEnvelope = serde_json::from_value(envelope).unwrap();
-            if let Some(tag) = find_tag(&envelope.input.to_string()) {
-                letters.extend(tag.chars().last());
-                self.check_envelope(&envelope, &tag, history, ledger, statistics);
-            } else if !envelope.is_success() {
-                self.report(Some(&envelope.call_id), format!("a delegate failed: {:?}", envelope.error));
+    /// Checks that every call in the script has one envelope, and that the envelope matches the changes in the CRM.
+    /// Returns the id that each write returned, by the letter of the call.
+    fn check_envelopes(
+        &mut self,
+        history: &History,
+        ledger: &CrmLedger,
+        statistics: &mut Statistics,
+    ) -> BTreeMap<char, Value> {
+        let (mut letters, mut writes) = (String::new(), BTreeMap::new());
+        // All attempts of a step have the idempotency key of its first call.
+        let mut first_calls: HashMap<String, CallId> = HashMap::new();
+        let api_run = self.api_run;
+        for id in api_run.run["outputs"]["tool_order"].as_array().into_iter().flatten() {
+            let envelope = &api_run.run["outputs"]["tools_by_id"][id.as_str().unwrap()];
+            let envelope: ToolEnvelope = serde_json::from_value(envelope.clone()).unwrap();
+            let Some(tag) = find_tag(&envelope.input.to_string()) else {
+                if !envelope.is_success() {
+                    self.report(Some(&envelope.call_id), format!("a child run failed: {:?}", envelope.error));
+                }
+                continue;
+            };
+            let first = first_calls.entry(tag.clone()).or_insert_with(|| envelope.call_id.clone()).clone();
+            if is_refused(&envelope) {
+                statistics.refused += 1;
+                continue;
             }
+            letters.extend(tag.chars().last());
+            writes.extend(
+                tag.chars()
+                    .last()
+                    .filter(|_| is_write(&envelope))
+                    .map(|letter| (letter, envelope.output["id"].clone())),
+            );
+            let key = idempotency_key(self.run, &first);
+            self.check_envelope(&envelope, &tag, &key, history, ledger, statistics);
         }
         let mut sorted: Vec<char> = letters.chars().collect();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(workload::letters(&self.stored.row.subject).chars()) {
             self.report(None, format!("its envelopes cover the calls {letters}, which differs from its script"));
         }
+        writes
     }
 
     fn check_envelope(
         &mut self,
         envelope: &ToolEnvelope,
         tag: &str,
+        key: &str,
         history: &History,
         ledger: &CrmLedger,
         statistics: &mut Statistics,
     ) {
         let call = &envelope.call_id;
-        let key = idempotency_key(self.run, call);
-        ledger.accounted.borrow_mut().insert(key.clone());
-        let changes = ledger.changes.get(&key).map_or(&[][..], Vec::as_slice);
+        ledger.accounted.borrow_mut().insert(key.to_owned());
+        let changes = ledger.changes.get(key).map_or(&[][..], Vec::as_slice);
         let was_open = history.open_writes.contains(&(self.run, call.clone()));
         let unknown = reason(envelope) == Some("outcome_unknown");
         let unverifiable = envelope.name == "hubspot/send-email";
@@ -399,9 +469,13 @@ async fn fetch_run(client: &Client, run: RunId) -> (RunId, ApiRun) {
     };
     let ended = api_run["status"].as_str().is_some_and(|status| status == "COMPLETED" || status == "ERROR");
     let stream = if ended { fetch_stream(client, run).await } else { Vec::new() };
+    let instance = match api_run["kind"].as_str() {
+        Some("workflow") => Some(client.get(&format!("workflow-instances/{run}")).await.1),
+        _ => None,
+    };
     let (_, effects) = client.get(&format!("effects?runId={run}&limit=100")).await;
     let effects = effects["items"].as_array().cloned().unwrap_or_default();
-    (run, ApiRun { run: api_run, stream, turns, effects })
+    (run, ApiRun { run: api_run, instance, stream, turns, effects })
 }
 
 /// Reads the whole event stream of an ended run.

@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolwright_machine::agent::EventKind;
 use toolwright_machine::journal::{self, EntryBody, shared_parts};
 use toolwright_store::{JournalEntry, Location, Owners, Run, RunQuery, SealKey, Store, StoreOptions};
-use toolwright_types::{CallId, RunId, SystemClock, ToolEnvelope};
+use toolwright_types::{CallId, ErrorCode, RunId, SystemClock, ToolEnvelope};
 
 use super::proxy::{CrmProxy, ProxiedRequest, RequestKind, find_tag};
 use super::report::Violations;
 use super::server::ServerConfig;
+use super::workload;
 
 /// A run and its journal.
 #[derive(Clone)]
@@ -50,7 +51,8 @@ impl History {
         for (run, stored) in left {
             self.compare(run, &stored);
             let summary = JournalSummary::new(&stored.entries);
-            for outcome in &summary.outcomes {
+            // A step with retries repeats a call that the CRM refused.
+            for outcome in summary.outcomes.iter().filter(|outcome| !is_refused(outcome)) {
                 if let Some(tag) = find_tag(&outcome.input.to_string()) {
                     self.completed.entry(tag).or_insert((request_count, run, outcome.call_id.clone()));
                 }
@@ -114,6 +116,8 @@ pub(crate) struct JournalSummary {
     pub returned: Vec<CallId>,
     /// Calls with a decision.
     pub decided: Vec<CallId>,
+    /// The data of the received signals.
+    pub signals: Vec<Value>,
 }
 
 impl JournalSummary {
@@ -131,6 +135,7 @@ impl JournalSummary {
                 EntryBody::Event(EventKind::ModelReplied { .. }) => summary.replies += 1,
                 EntryBody::Event(EventKind::ClientReturned { call_id, .. }) => summary.returned.push(call_id),
                 EntryBody::Event(EventKind::ApprovalDecided { call_id, .. }) => summary.decided.push(call_id),
+                EntryBody::Event(EventKind::SignalReceived { payload, .. }) => summary.signals.push(payload),
                 EntryBody::Started(_) | EntryBody::Event(_) => {}
             }
         }
@@ -156,6 +161,12 @@ fn unknown_outcomes(entries: &[JournalEntry]) -> Vec<ToolEnvelope> {
         details.is_some_and(|details| details["reason"] == "outcome_unknown") && !ended.contains(&envelope.call_id)
     };
     run.envelopes_after(0).filter(unknown).cloned().collect()
+}
+
+/// Returns whether a call failed because the CRM was unavailable.
+pub(crate) fn is_refused(envelope: &ToolEnvelope) -> bool {
+    let refusable = find_tag(&envelope.input.to_string()).is_some_and(|tag| workload::is_refused_once(&tag));
+    refusable && envelope.error.as_ref().is_some_and(|error| error.code == ErrorCode::ProviderError)
 }
 
 /// Parses stored entries into entries of the machine.

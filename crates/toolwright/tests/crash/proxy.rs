@@ -4,6 +4,7 @@
 //! The proxy may forward a request although the server that sent it is dead. Real networks behave like this, so a write
 //! can take effect without a recorded outcome.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use toolwright_testkit::LOOPBACK;
 use toolwright_tools::http::{EgressPolicy, HttpClient};
 
 use super::rng::SeededRng;
+use super::workload;
 
 /// Maximum simulated latency of a request or a response.
 const MAX_LATENCY: Duration = Duration::from_millis(25);
@@ -85,6 +87,8 @@ struct Inner {
     /// Number of servers killed so far.
     server_kills: AtomicU64,
     intercept: Mutex<Option<Interception>>,
+    /// The tags of the requests that were refused.
+    refused: Mutex<BTreeSet<String>>,
     rng: Mutex<SeededRng>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -102,6 +106,7 @@ impl CrmProxy {
             requests: Mutex::default(),
             server_kills: AtomicU64::default(),
             intercept: Mutex::default(),
+            refused: Mutex::default(),
             rng: Mutex::new(rng),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -176,12 +181,22 @@ impl CrmProxy {
                 Some(delay) => tokio::time::sleep(delay).await,
             }
         }
-        let response = self.forward(parts, body).await;
+        let response = if self.refuses(&request) {
+            StatusCode::SERVICE_UNAVAILABLE.into_response()
+        } else {
+            self.forward(parts, body).await
+        };
         self.hold_if_intercepted(InterceptPoint::Performed, &request).await;
         self.simulate_latency().await;
         // Sending fails if the server is dead and no longer waits for the response.
         let _ = respond.send(response);
         self.hold_if_intercepted(InterceptPoint::Answered, &request).await;
+    }
+
+    /// Whether the CRM is unavailable for this request.
+    fn refuses(&self, request: &ProxiedRequest) -> bool {
+        let tag = request.tag.as_ref().filter(|tag| workload::is_refused_once(tag));
+        tag.is_some_and(|tag| lock(&self.0.refused).insert(tag.clone()))
     }
 
     async fn simulate_latency(&self) {

@@ -69,6 +69,9 @@ pub(crate) struct Statistics {
     pub calls: usize,
     pub decisions: usize,
     pub results: usize,
+    pub signals: usize,
+    /// Runs of workflows.
+    pub workflows: usize,
     /// Number of changes in the CRM, by kind of write.
     pub writes: BTreeMap<RequestKind, usize>,
     /// Calls with an unknown outcome.
@@ -78,6 +81,8 @@ pub(crate) struct Statistics {
     /// Requests that were sent again with the same idempotency key, by kind.
     pub repeated: BTreeMap<RequestKind, usize>,
     pub verified: usize,
+    /// Calls of steps that the CRM refused, so that their steps were repeated.
+    pub refused: usize,
     pub elapsed: Duration,
 }
 
@@ -97,6 +102,9 @@ impl Statistics {
         self.calls += other.calls;
         self.decisions += other.decisions;
         self.results += other.results;
+        self.signals += other.signals;
+        self.workflows += other.workflows;
+        self.refused += other.refused;
         other.writes.into_iter().for_each(|(kind, writes)| *self.writes.entry(kind).or_default() += writes);
         self.unknown += other.unknown;
         self.unknown_changed += other.unknown_changed;
@@ -117,7 +125,8 @@ impl fmt::Display for Statistics {
         writeln!(f, "runs                 {runs}")?;
         writeln!(f, "  acknowledged                       {:>6}", self.acknowledged)?;
         writeln!(f, "  started without acknowledgement    {:>6}", self.unacknowledged)?;
-        writeln!(f, "  delegate runs                      {:>6}", self.children)?;
+        writeln!(f, "  child runs                         {:>6}", self.children)?;
+        writeln!(f, "  of workflows                       {:>6}", self.workflows)?;
         for (end, runs) in &self.ends {
             writeln!(f, "  ended {end:<28} {runs:>6}")?;
         }
@@ -126,6 +135,8 @@ impl fmt::Display for Statistics {
         writeln!(f, "  calls                              {:>6}", self.calls)?;
         writeln!(f, "  decisions acknowledged             {:>6}", self.decisions)?;
         writeln!(f, "  client results acknowledged        {:>6}", self.results)?;
+        writeln!(f, "  signals acknowledged               {:>6}", self.signals)?;
+        writeln!(f, "  refused, then repeated by a step   {:>6}", self.refused)?;
         writeln!(f, "writes at the CRM    {}", self.writes.values().sum::<usize>())?;
         for (kind, name) in [
             (RequestKind::Idempotent, "idempotent"),

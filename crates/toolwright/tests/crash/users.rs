@@ -1,4 +1,5 @@
-//! Simulated users: they start runs, follow them, decide approvals, return results and record every acknowledgement.
+//! Simulated users: they start runs, follow them, send signals, decide approvals, return results and record every
+//! acknowledgement.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,10 +16,13 @@ use tokio_util::task::TaskTracker;
 use super::client::{Client, ServerGone};
 use super::proxy;
 use super::rng::SeededRng;
-use super::workload::{self, Agent};
+use super::workload::{self, Subject};
 
 /// How often an approver polls for pending approvals.
 const POLL_INTERVAL: Duration = Duration::from_millis(60);
+/// Maximum time between the start of a run and the signal that it awaits. The step that awaits the signal starts within
+/// this time, so some signals arrive before it.
+const MAX_SIGNAL_PAUSE: Duration = Duration::from_millis(600);
 
 /// The simulated users. Clones share their state.
 #[derive(Clone)]
@@ -39,7 +43,7 @@ pub(crate) struct Users {
 /// Everything the users observed.
 #[derive(Default, Clone)]
 pub(crate) struct Observations {
-    /// The runs whose start was acknowledged: the name of the agent, by run id.
+    /// The runs whose start was acknowledged: the name of the agent or the workflow, by run id.
     pub runs: BTreeMap<String, &'static str>,
     /// Runs whose start was acknowledged and whose event stream ended.
     pub ended: BTreeSet<String>,
@@ -49,11 +53,20 @@ pub(crate) struct Observations {
     pub decisions: BTreeSet<(String, String)>,
     /// The output of each acknowledged client result, by run id and call id.
     pub results: BTreeMap<(String, String), Value>,
+    /// The signals that users sent, by run id. Each signal has a different number as its data.
+    pub signals: BTreeMap<String, Vec<SentSignal>>,
     /// The events that users received while the run was in progress, by run id and event id. Events without an id are
     /// left out.
     pub events: HashMap<String, BTreeMap<u64, Value>>,
     /// Unexpected responses, as pairs of a subject and a description.
     pub errors: Vec<(String, String)>,
+}
+
+/// A signal that a user sent.
+#[derive(Clone)]
+pub(crate) struct SentSignal {
+    pub number: u64,
+    pub acknowledged: bool,
 }
 
 impl Users {
@@ -107,20 +120,21 @@ impl Users {
 
     /// Follows the unfinished runs whose start was not acknowledged.
     async fn follow_unacknowledged(&self) {
-        let unfinished = "runs?status=RUNNING,AWAITING_APPROVAL,AWAITING_CLIENT&limit=100";
+        let unfinished = "runs?status=RUNNING,AWAITING_APPROVAL,AWAITING_CLIENT,WAITING&limit=100";
         loop {
             let (_, page) = self.client.get(unfinished).await;
             let runs = page["items"].as_array().unwrap().iter();
-            let orphans: Vec<String> = runs
+            let text = |run: &Value, field: &str| run[field].as_str().unwrap().to_owned();
+            let orphans: Vec<(String, String)> = runs
                 .filter(|run| run["parentRunId"].is_null())
-                .map(|run| run["id"].as_str().unwrap().to_owned())
+                .map(|run| (text(run, "id"), text(run, "subject")))
                 .collect();
             if orphans.is_empty() {
                 return;
             }
-            let follow = |run: String| {
+            let follow = |(run, subject): (String, String)| {
                 let mut user = self.clone();
-                async move { user.follow(&run).await }
+                async move { user.follow(&run, &subject).await }
             };
             futures::future::join_all(orphans.into_iter().map(follow)).await;
         }
@@ -128,26 +142,26 @@ impl Users {
 
     async fn start_and_follow_runs(mut self) {
         while !self.stopping.load(Ordering::Relaxed) {
-            if let Some(run) = self.start_run().await {
-                self.follow(&run).await;
+            if let Some((run, subject)) = self.start_run().await {
+                self.follow(&run, subject.name()).await;
                 lock(&self.observations).ended.insert(run);
             }
         }
     }
 
-    /// Starts a run with a new label as its message. A label is never reused, because a start without a response may
+    /// Starts a run with a new label. A label is never reused, because a start without a response may
     /// have succeeded.
-    async fn start_run(&mut self) -> Option<String> {
+    async fn start_run(&mut self) -> Option<(String, Subject)> {
         let url = self.client.wait_for_server().await;
-        let agent = lock(&self.rng).pick(&Agent::ALL);
+        let subject = lock(&self.rng).pick(&Subject::ALL);
         let label = format!("r{}", self.labels.fetch_add(1, Ordering::Relaxed));
-        let path = format!("agents/{}/execute/durable", agent.name());
-        match self.client.send(Method::POST, &path, Some(&json!({ "userMessage": label }))).await {
+        let (path, body) = subject.start_request(&label);
+        match self.client.send(Method::POST, &path, Some(&body)).await {
             Ok((202, body)) => {
                 let run = body["runId"].as_str().unwrap().to_owned();
-                lock(&self.observations).runs.insert(run.clone(), agent.name());
+                lock(&self.observations).runs.insert(run.clone(), subject.name());
                 self.acknowledge();
-                Some(run)
+                Some((run, subject))
             }
             Ok(other) => {
                 self.record_error(&label, format!("the start was rejected: {other:?}"));
@@ -162,8 +176,9 @@ impl Users {
     }
 
     /// Follows the event stream of a run to its end, across server restarts.
-    async fn follow(&mut self, run: &str) {
-        let mut follower = FollowState { last: 0, pending_results: BTreeMap::new() };
+    async fn follow(&mut self, run: &str, subject: &str) {
+        let sends_signal = workload::awaits_signal(subject);
+        let mut follower = FollowState { last: 0, pending_results: BTreeMap::new(), sends_signal };
         loop {
             let url = self.client.wait_for_server().await;
             if self.listen(run, &mut follower).await {
@@ -176,7 +191,7 @@ impl Users {
     /// Reads the event stream. Returns `true` if the run has ended or its stream does not exist. Returns `false` if the
     /// server is gone.
     async fn listen(&mut self, run: &str, follower: &mut FollowState) -> bool {
-        if self.return_results(run, follower).await.is_err() {
+        if self.return_results(run, follower).await.is_err() || self.send_signal(run, follower).await.is_err() {
             return false;
         }
         let Ok(response) = self.client.events(run, follower.last).await else { return false };
@@ -225,6 +240,33 @@ impl Users {
             }
             follower.pending_results.pop_first();
         }
+        Ok(())
+    }
+
+    /// Sends the signal that the run awaits, before or after the run awaits it. A signal without a response may have
+    /// arrived, so the user sends another one.
+    async fn send_signal(&mut self, run: &str, follower: &mut FollowState) -> Result<(), ServerGone> {
+        if !follower.sends_signal {
+            return Ok(());
+        }
+        let pause = lock(&self.rng).duration_below(MAX_SIGNAL_PAUSE);
+        tokio::time::sleep(pause).await;
+        let number = self.labels.fetch_add(1, Ordering::Relaxed);
+        let sent = SentSignal { number, acknowledged: false };
+        lock(&self.observations).signals.entry(run.to_owned()).or_default().push(sent);
+        let path = format!("workflow-instances/{run}/signals/{}?wait=false", workload::SIGNAL);
+        let (status, answer) = self.client.send(Method::POST, &path, Some(&json!(number))).await?;
+        let mut observations = lock(&self.observations);
+        let sent = observations.signals.get_mut(run).unwrap();
+        match status {
+            202 => sent.last_mut().unwrap().acknowledged = true,
+            // An earlier signal, whose response was lost, continued the run.
+            409 if sent.len() > 1 => {}
+            _ => observations.errors.push((run.to_owned(), format!("the signal was rejected: {status} {answer}"))),
+        }
+        drop(observations);
+        follower.sends_signal = false;
+        self.acknowledge();
         Ok(())
     }
 
@@ -277,6 +319,8 @@ struct FollowState {
     last: u64,
     /// The client results that the run requested and the server has not accepted yet, by call id.
     pending_results: BTreeMap<String, Value>,
+    /// Whether the run awaits a signal that the server has not accepted yet.
+    sends_signal: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! Defines the workload: agents with scripted models that call the demo's CRM tools.
+//! Defines the workload: agents with scripted models, and workflows, that call the demo's CRM tools.
 //!
 //! Every call has a tag in its input. The tag consists of the label of the run and a letter, for example `tag:r5:c`. It
 //! connects CRM requests, journal entries and envelopes.
@@ -12,21 +12,26 @@ use super::proxy;
 /// The timeout of the tool with a verify operation. After a crash, verification starts when this timeout has elapsed.
 const NOTE_TIMEOUT_MS: u64 = 2500;
 
-/// An agent that users start directly.
+/// An agent or a workflow that users start directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Agent {
-    /// Reads and writes, with several calls in one turn.
+pub(crate) enum Subject {
+    /// An agent that reads and writes, with several calls in one turn.
     Clerk,
-    /// Every write requires approval.
+    /// An agent whose writes all require approval.
     Keeper,
-    /// Some calls are calls to client tools.
+    /// An agent some of whose calls are calls to client tools.
     Signer,
-    /// Two calls start delegates. One of the delegates requires approval for its writes.
+    /// An agent two of whose calls start delegates. One of the delegates requires approval for its writes.
     Chief,
+    /// A workflow with parallel writes, a list, a step with retries, a signal, a sub-workflow and an agent.
+    Fulfil,
+    /// A workflow that asks a person and a client before it writes.
+    Review,
 }
 
-impl Agent {
-    pub(crate) const ALL: [Self; 4] = [Self::Clerk, Self::Keeper, Self::Signer, Self::Chief];
+impl Subject {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Clerk, Self::Keeper, Self::Signer, Self::Chief, Self::Fulfil, Self::Review];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -34,26 +39,58 @@ impl Agent {
             Self::Keeper => "keeper",
             Self::Signer => "signer",
             Self::Chief => "chief",
+            Self::Fulfil => "fulfil",
+            Self::Review => "review",
+        }
+    }
+
+    /// Returns the path and the body of the request that starts a run with this label.
+    pub(crate) fn start_request(self, label: &str) -> (String, Value) {
+        let name = self.name();
+        match self {
+            Self::Clerk | Self::Keeper | Self::Signer | Self::Chief => {
+                (format!("agents/{name}/execute/durable"), json!({ "userMessage": label }))
+            }
+            Self::Fulfil | Self::Review => {
+                (format!("workflows/{name}/execute/durable"), json!({ "input": { "label": label } }))
+            }
         }
     }
 }
 
-/// Returns the letters of all calls in the script of an agent, or an empty string for an unknown agent.
-pub(crate) fn letters(agent: &str) -> &'static str {
-    match agent {
+/// Returns the letters of all calls of an agent or a workflow, or an empty string for an unknown one.
+pub(crate) fn letters(subject: &str) -> &'static str {
+    match subject {
         "clerk" => "abcdefgh",
         "keeper" => "abcd",
         "signer" => "abcdef",
         "chief" => "abc",
         "helper" => "abc",
         "guarded" => "ab",
+        "fulfil" => "abcdefgx",
+        "dispatch" => "abc",
+        "review" => "abcde",
         _ => "",
     }
 }
 
-/// Returns the number of child runs that each run of an agent starts.
-pub(crate) fn children(agent: &str) -> usize {
-    if agent == "chief" { 2 } else { 0 }
+/// Returns the number of child runs that each run of an agent or a workflow starts.
+pub(crate) fn children(subject: &str) -> usize {
+    if ["chief", "fulfil"].contains(&subject) { 2 } else { 0 }
+}
+
+/// The name of the signal that each run of [`Subject::Fulfil`] awaits.
+pub(crate) const SIGNAL: &str = "go";
+
+/// Returns whether runs of an agent or a workflow await [`SIGNAL`].
+pub(crate) fn awaits_signal(subject: &str) -> bool {
+    subject == Subject::Fulfil.name()
+}
+
+/// Returns whether the CRM is unavailable for the first request with this tag. The step that makes the call has
+/// retries.
+pub(crate) fn is_refused_once(tag: &str) -> bool {
+    tag.ends_with(":x")
 }
 
 /// Returns whether the users deny the call with this tag. The answer depends only on the tag.
@@ -76,6 +113,8 @@ pub(crate) async fn define(client: &Client, crm: &str) {
                 if body["refName"] == "hubspot/add-note" {
                     body["timeoutMs"] = json!(NOTE_TIMEOUT_MS);
                 }
+                // A refused call ends at once, so that the retries of its step apply.
+                body["defaultRetryCount"] = json!(0);
                 client.create("tools", body).await;
             }
             DefinitionKind::Tool | DefinitionKind::AgenticTool | DefinitionKind::Fragment | DefinitionKind::Agent => {}
@@ -94,6 +133,9 @@ pub(crate) async fn define(client: &Client, crm: &str) {
         .await;
     for agent in agents() {
         client.create("agents", agent).await;
+    }
+    for workflow in workflows() {
+        client.create("workflows", workflow).await;
     }
 }
 
@@ -119,6 +161,111 @@ fn agents() -> [Value; 6] {
             json!({ "delegateAgentRefs": ["helper", "guarded"] }),
         ),
     ]
+}
+
+/// Returns the workflows, a sub-workflow before the workflow that runs it. The step of a call is named after the letter
+/// of the call, and the output has the id that the CRM returned for each write.
+fn workflows() -> [Value; 3] {
+    // A write whose outcome is unknown, and a denied approval, must not end the instance.
+    let continues = json!({ "onError": "continue" });
+    [
+        workflow(
+            "dispatch",
+            &[
+                step("nap", "quantum.flow.sleep", json!({ "duration": "120ms" }), &[], &json!({})),
+                write_step("a", &update(""), &["nap"], &json!({})),
+                step("c", "quantum.flow.approval", json!({ "what": step_tag("c") }), &[], &continues),
+                write_step("b", &note(""), &["c"], &json!({})),
+            ],
+            json!({ "a": "${a.id}", "b": "${b.id}" }),
+        ),
+        workflow(
+            "fulfil",
+            &[
+                write_step("a", &update(""), &[], &json!({})),
+                write_step("b", &note(""), &[], &json!({})),
+                write_step("c", &email(""), &[], &continues),
+                write_list("each", &note(""), "def", &["a"]),
+                write_step(
+                    "x",
+                    &update(""),
+                    &["b"],
+                    &json!({ "retry": { "maxAttempts": 3, "delay": "40ms", "backoff": "none" } }),
+                ),
+                step("go", "quantum.flow.waitForSignal", json!({ "signal": SIGNAL }), &["each"], &json!({})),
+                step(
+                    "ship",
+                    "quantum.workflows.execute",
+                    json!({ "workflowRef": "dispatch", "input": { "label": "${input.label}s" } }),
+                    &["go", "x"],
+                    &json!({}),
+                ),
+                step(
+                    "ask",
+                    "quantum.ai.invokeAgent",
+                    json!({ "agentRef": "helper", "prompt": "${input.label}h" }),
+                    &["b"],
+                    &json!({}),
+                ),
+                write_step("g", &email(""), &["ship", "ask", "c"], &continues),
+            ],
+            json!({
+                "a": "${a.id}", "b": "${b.id}", "c": "${c.id}", "d": "${each[0].id}", "e": "${each[1].id}", "f": "${each[2].id}",
+                "x": "${x.id}", "g": "${g.id}", "signal": "${go}", "shipped": "${ship}", "answer": "${ask.response}",
+            }),
+        ),
+        workflow(
+            "review",
+            &[
+                step(
+                    "b",
+                    "quantum.flow.form",
+                    json!({ "what": step_tag("b"), "schema": { "required": ["signed"] } }),
+                    &["c"],
+                    &json!({}),
+                ),
+                step("c", "quantum.flow.approval", json!({ "what": step_tag("c") }), &["a"], &continues),
+                write_step("a", &read(""), &[], &json!({})),
+                write_step("d", &update(""), &["b"], &json!({})),
+                write_step("e", &note(""), &["b"], &json!({})),
+            ],
+            json!({ "d": "${d.id}", "e": "${e.id}", "signed": "${b.signed}" }),
+        ),
+    ]
+}
+
+fn workflow(name: &str, steps: &[Value], output: Value) -> Value {
+    json!({ "refName": name, "steps": steps, "output": output })
+}
+
+fn step(name: &str, handler: &str, input: Value, depends_on: &[&str], extra: &Value) -> Value {
+    let mut step = json!({ "name": name, "handlerRef": handler, "input": input, "dependsOn": depends_on });
+    step.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    step
+}
+
+/// Returns a step that makes the call of an agent's script, under the letter `letter`.
+fn write_step(letter: &str, call: &Value, depends_on: &[&str], extra: &Value) -> Value {
+    let tag = call["name"].as_str().unwrap();
+    step(letter, tag, with_tag(call, &step_tag(letter)), depends_on, extra)
+}
+
+/// Returns a step that makes the call once for each letter.
+fn write_list(name: &str, call: &Value, letters: &str, depends_on: &[&str]) -> Value {
+    let items: Vec<String> = letters.chars().map(String::from).collect();
+    let input = with_tag(call, "tag:${input.label}:${item}");
+    let list = json!({ "forEach": { "items": items, "concurrency": 2 } });
+    step(name, call["name"].as_str().unwrap(), input, depends_on, &list)
+}
+
+fn step_tag(letter: &str) -> String {
+    format!("tag:${{input.label}}:{letter}")
+}
+
+/// Returns the arguments of the call of an agent's script with another tag.
+fn with_tag(call: &Value, other: &str) -> Value {
+    let text = call["arguments"].to_string().replace(&tag(""), other);
+    serde_json::from_str(&text).unwrap()
 }
 
 /// Returns an agent that makes the calls of each turn in `turns`, regardless of their results, and then answers.

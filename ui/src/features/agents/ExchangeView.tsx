@@ -1,19 +1,14 @@
 import { Link } from "@tanstack/react-router";
 import { Brain, Check, CircleX, LoaderCircle, MonitorSmartphone, ShieldQuestion } from "lucide-react";
-import { useState } from "react";
 import { RunStatusBadge } from "@/components/Badge";
-import { Button, ButtonLink } from "@/components/Button";
+import { ButtonLink } from "@/components/Button";
 import { JsonView } from "@/components/Code";
 import { cx } from "@/components/cx";
-import { TextArea } from "@/components/Fields";
-import { ErrorNote } from "@/components/States";
-import { useDecide } from "@/data/approvals";
-import type { Json } from "@/model/diff";
 import { preview } from "@/model/entries";
 import { cost, count, duration } from "@/model/format";
-import type { Call, Exchange, PendingApproval, Transcript } from "@/model/transcript";
-import { Arguments } from "../inbox/Arguments";
+import type { Call, Exchange, Transcript } from "@/model/transcript";
 import { ActionForm } from "../inbox/ClientActions";
+import { InlineApproval } from "../inbox/InlineApproval";
 
 /** A message of the user and everything that the agent did because of it. */
 export function ExchangeView({ agentRef, exchange }: { agentRef: string; exchange: Exchange }) {
@@ -98,7 +93,7 @@ function CallRow({ call, agentRef, runId }: { call: Call; agentRef: string; runI
           {call.durationMs > 0 && <span className="shrink-0 text-xs text-faint tabular">{duration(call.durationMs)}</span>}
         </summary>
         <div className="flex flex-col gap-2 border-t bg-surface p-3">
-          {call.approval && <InlineApproval approval={call.approval} />}
+          {call.approval && <InlineApproval approval={call.approval} reader="the model" />}
           {call.action && runId && (
             <ActionForm
               action={{ ...call.action, token: "", preparedPayload: call.action.preparedPayload, schema: call.action.schema, runId, agentRef }}
@@ -128,43 +123,4 @@ function CallIcon({ call }: { call: Call }) {
   if (call.state === "done") return <Check {...shared} className="shrink-0 text-ok" aria-label="done" />;
   if (call.state === "failed") return <CircleX {...shared} className="shrink-0 text-bad" aria-label="failed" />;
   return <LoaderCircle {...shared} className="shrink-0 animate-spin text-active" aria-label="running" />;
-}
-
-function InlineApproval({ approval }: { approval: PendingApproval }) {
-  const decide = useDecide();
-  const [denying, setDenying] = useState(false);
-  const [reason, setReason] = useState("");
-  const problem = decide.data?.results.find((result) => !result.accepted)?.problem;
-  const submit = (decision: "approve" | "deny") =>
-    decide.mutate([{ runId: approval.runId, callId: approval.callId, decision, reason: reason.trim() || undefined }]);
-  const decided = decide.data?.results[0]?.accepted;
-  return (
-    <div className="flex flex-col gap-3">
-      <Arguments input={(approval.input ?? null) as Json} previous={undefined} />
-      {denying && (
-        <TextArea
-          rows={2}
-          autoFocus
-          aria-label="Reason, which the model sees"
-          placeholder="Reason (optional, the model sees it)"
-          value={reason}
-          onChange={(event) => setReason(event.target.value)}
-        />
-      )}
-      <ErrorNote error={decide.error ?? (problem ? new Error(problem.detail) : undefined)} />
-      <div className="flex flex-wrap gap-2">
-        {!denying && (
-          <Button variant="approve" busy={decide.isPending} disabled={decided} onClick={() => submit("approve")}>
-            <Check size={14} aria-hidden /> Approve
-          </Button>
-        )}
-        <Button variant="danger" busy={decide.isPending} disabled={decided} onClick={() => (denying ? submit("deny") : setDenying(true))}>
-          {denying ? "Deny the call" : "Deny"}
-        </Button>
-        <ButtonLink variant="ghost" to="/inbox" search={{ call: approval.callId }}>
-          Details in the inbox
-        </ButtonLink>
-      </div>
-    </div>
-  );
 }

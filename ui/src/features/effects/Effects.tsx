@@ -1,14 +1,14 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { Undo2, Zap } from "lucide-react";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import { OutcomeBadge } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { cx } from "@/components/cx";
 import { Input, Segments } from "@/components/Fields";
 import { Page } from "@/components/Page";
-import { Empty, ErrorState, Loading, NoMatch } from "@/components/States";
+import { QueryList, useItems } from "@/components/QueryList";
+import { Empty } from "@/components/States";
 import { Time } from "@/components/Time";
-import { ListHeader, VirtualList } from "@/components/VirtualList";
 import { type Effect, useEffects } from "@/data/effects";
 import { OUTCOMES, parseEffectSearch } from "@/model/effectFilters";
 import { preview } from "@/model/entries";
@@ -27,7 +27,7 @@ export function Effects() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const query = useEffects(search);
-  const effects = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const effects = useItems(query);
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
   const [opened, setOpened] = useState<string>();
   const [undoing, setUndoing] = useState(false);
@@ -77,21 +77,19 @@ export function Effects() {
           </Button>
         )}
       </div>
-      {query.isPending && <Loading rows={8} />}
-      {query.isError && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
-      {query.isSuccess && effects.length === 0 && (filtered ? <NoMatch onClear={() => void navigate({ search: {} })} /> : <NoEffects />)}
-      {effects.length > 0 && (
-        <VirtualList
-          label="Effects"
-          items={effects}
-          rowHeight={ROW_HEIGHT}
-          header={<ListHeader columns={COLUMNS} names={HEADER} />}
-          keyOf={keyOf}
-          row={row}
-          hasMore={query.hasNextPage}
-          loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
-        />
-      )}
+      <QueryList
+        query={query}
+        items={effects}
+        label="Effects"
+        rowHeight={ROW_HEIGHT}
+        columns={COLUMNS}
+        header={HEADER}
+        keyOf={keyOf}
+        row={row}
+        filtered={filtered}
+        onClear={() => void navigate({ search: {} })}
+        empty={<NoEffects />}
+      />
       {open && <EffectDialog effect={open} onClose={() => setOpened(undefined)} />}
       {undoing && (
         <UndoSelectedDialog

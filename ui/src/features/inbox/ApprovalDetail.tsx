@@ -74,7 +74,8 @@ export function ApprovalDetail({ approval, onDecided, onAlways }: ApprovalDetail
 }
 
 function Heading({ approval }: { approval: Approval }) {
-  const tool = useTool(approval.toolRef, approval.version).data;
+  const builtIn = isBuiltIn(approval);
+  const tool = useTool(builtIn ? undefined : approval.toolRef, approval.version).data;
   const kind = useRun(approval.runId).data?.kind ?? "agent";
   const now = useNow();
   const level = urgency(approval.expiresAt, now);
@@ -84,13 +85,19 @@ function Heading({ approval }: { approval: Approval }) {
         <SubjectLink kind={kind} subject={approval.agentRef} className="font-medium text-text hover:underline">
           {approval.agentRef}
         </SubjectLink>{" "}
-        wants to call
+        {builtIn ? "asks for a decision" : "wants to call"}
       </p>
       <h2 className="text-lg font-semibold tracking-[-0.012em] [overflow-wrap:anywhere]">
-        <Link to="/tools/$ref" params={{ ref: approval.toolRef }} className="hover:underline">
-          {approval.toolRef}
-        </Link>{" "}
-        <span className="text-sm font-normal text-faint">{approval.version}</span>
+        {builtIn ? (
+          approval.toolRef
+        ) : (
+          <>
+            <Link to="/tools/$ref" params={{ ref: approval.toolRef }} className="hover:underline">
+              {approval.toolRef}
+            </Link>{" "}
+            <span className="text-sm font-normal text-faint">{approval.version}</span>
+          </>
+        )}
       </h2>
       {tool?.description && (
         <p className="mt-1 line-clamp-2 max-w-[70ch] text-muted">
@@ -149,6 +156,11 @@ function Request({ approval }: { approval: Approval }) {
       <Link to="/runs/$id" params={{ id: approval.runId }} className="text-xs text-muted underline underline-offset-2 hover:text-text">
         Open the run {shortId(approval.runId)}
       </Link>
+      {run?.kind === "workflow" && (
+        <Link to="/instances/$id" params={{ id: approval.runId }} className="ml-4 text-xs text-muted underline underline-offset-2 hover:text-text">
+          Open the workflow instance
+        </Link>
+      )}
     </section>
   );
 }
@@ -241,7 +253,7 @@ function DecisionBar({ approval, onDecided, onAlways }: ApprovalDetailProps) {
               className="max-sm:border max-sm:px-3"
               aria-label="Always allow calls like this"
               onClick={onAlways}
-              disabledReason={isAdmin ? undefined : "Only administrators may change the definitions that require the approval"}
+              disabledReason={alwaysObstacle(approval, isAdmin)}
             >
               <InfinityIcon size={15} aria-hidden /> <span className="max-sm:hidden">Always…</span>
             </Button>
@@ -265,6 +277,17 @@ function DecisionBar({ approval, onDecided, onAlways }: ApprovalDetailProps) {
       </div>
     </footer>
   );
+}
+
+/** Why no change of a definition can replace the approval, or undefined. */
+function alwaysObstacle(approval: Approval, isAdmin: boolean): string | undefined {
+  if (isBuiltIn(approval)) return "The approval is a step of the workflow; change the workflow instead";
+  return isAdmin ? undefined : "Only administrators may change the definitions that require the approval";
+}
+
+/** Whether the call is a built-in step of a workflow, which is no tool with a page. */
+function isBuiltIn(approval: Approval): boolean {
+  return approval.toolRef.startsWith("quantum.");
 }
 
 function Action({ keyName, children }: { keyName: string; children: ReactNode }) {

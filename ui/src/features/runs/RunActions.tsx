@@ -1,7 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
-import { Copy, Download, GitCompare, GitFork, MoreHorizontal, RotateCcw, Square, Terminal, Undo2 } from "lucide-react";
+import { Copy, Download, GitCompare, GitFork, MoreHorizontal, RotateCcw, Square, Terminal, Undo2, Workflow } from "lucide-react";
 import { useState } from "react";
-import { Button, IconButton } from "@/components/Button";
+import { Button, ButtonLink, IconButton } from "@/components/Button";
 import { Menu, MenuItem, MenuLine } from "@/components/Overlay";
 import { ErrorNote } from "@/components/States";
 import { type Run, useCancelRun } from "@/data/runs";
@@ -31,6 +31,11 @@ export function RunActions({ run, entries, entry }: Props) {
   const copy = (text: string) => void navigator.clipboard.writeText(text);
   return (
     <>
+      {run.kind === "workflow" && (
+        <ButtonLink to="/instances/$id" params={{ id: run.id }}>
+          <Workflow size={14} aria-hidden /> Graph
+        </ButtonLink>
+      )}
       <Button onClick={() => setOpen("fork")} disabledReason={entry?.canFork ? undefined : (entry?.whyNot ?? "Select an entry of the timeline")}>
         <GitFork size={14} aria-hidden /> Fork here
       </Button>

@@ -5,11 +5,12 @@ import { cx } from "@/components/cx";
 import { RunStatusBadge } from "@/components/Badge";
 import { ButtonLink } from "@/components/Button";
 import { Page } from "@/components/Page";
-import { Empty, ErrorState, Loading, NoMatch } from "@/components/States";
+import { QueryList, useItems } from "@/components/QueryList";
+import { RunDuration } from "@/components/RunDuration";
+import { Empty } from "@/components/States";
 import { Time, useNow } from "@/components/Time";
-import { ListHeader, VirtualList } from "@/components/VirtualList";
 import { type RunSummary, useRunCount, useRuns } from "@/data/runs";
-import { cost, duration, firstLine, plural, shortCount } from "@/model/format";
+import { cost, firstLine, plural, shortCount } from "@/model/format";
 import { isFiltered, toFilters } from "@/model/runFilters";
 import { RunFilterBar } from "./RunFilterBar";
 
@@ -26,25 +27,23 @@ export function RunList() {
   const filters = useMemo(() => toFilters(search, minute * 60_000), [search, minute]);
   const query = useRuns(filters);
   const total = useRunCount(filters).data;
-  const runs = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const runs = useItems(query);
   return (
     <Page fill title="Runs" heading={total !== undefined && <span className="text-faint tabular">{plural(total, "run")}</span>}>
       <RunFilterBar search={search} onChange={(next) => void navigate({ search: next, replace: true })} />
-      {query.isPending && <Loading rows={8} />}
-      {query.isError && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
-      {query.isSuccess && runs.length === 0 && (isFiltered(search) ? <NoMatch onClear={() => void navigate({ search: {} })} /> : <NoRuns />)}
-      {runs.length > 0 && (
-        <VirtualList
-          label="Runs"
-          items={runs}
-          rowHeight={ROW_HEIGHT}
-          header={<ListHeader columns={COLUMNS} names={HEADER} />}
-          keyOf={keyOf}
-          row={renderRow}
-          hasMore={query.hasNextPage}
-          loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
-        />
-      )}
+      <QueryList
+        query={query}
+        items={runs}
+        label="Runs"
+        rowHeight={ROW_HEIGHT}
+        columns={COLUMNS}
+        header={HEADER}
+        keyOf={keyOf}
+        row={renderRow}
+        filtered={isFiltered(search)}
+        onClear={() => void navigate({ search: {} })}
+        empty={<NoRuns />}
+      />
     </Page>
   );
 }
@@ -103,12 +102,4 @@ function Row({ run }: { run: RunSummary }) {
 
 function Cell({ children }: { children: React.ReactNode }) {
   return <span className="hidden text-right text-muted tabular md:block">{children}</span>;
-}
-
-function RunDuration({ run }: { run: RunSummary }) {
-  return run.endedAt ? duration(Date.parse(run.endedAt) - Date.parse(run.startedAt)) : <OpenDuration startedAt={run.startedAt} />;
-}
-
-function OpenDuration({ startedAt }: { startedAt: string }) {
-  return <>{duration(Math.max(0, useNow() - Date.parse(startedAt)))}</>;
 }

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { Bot, MessageSquare, Moon, Plus, Search, Sun, Waypoints, Wrench } from "lucide-react";
+import { Bot, MessageSquare, Moon, Plus, Search, Sun, Waypoints, Workflow, Wrench } from "lucide-react";
 import { Dialog } from "radix-ui";
 import { type ReactNode, useState } from "react";
 import { api, read } from "@/api/client";
@@ -9,6 +9,7 @@ import { RunStatusIcon } from "@/components/Badge";
 import { useAgents } from "@/data/agents";
 import { setTheme } from "@/data/theme";
 import { shortId } from "@/model/format";
+import { workflowQuery } from "@/model/workflowFilters";
 import { NAVIGATION } from "./navigation";
 
 const ITEM = "flex h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5 text-[13px] data-[selected=true]:bg-hover";
@@ -28,7 +29,16 @@ function useFound(text: string) {
     queryFn: () => read(api.GET("/api/v1/ai/runs", { params: { query: { text, limit: 5 } } })),
     enabled,
   });
-  return { tools: (enabled && tools.data?.items) || [], runs: (enabled && runs.data?.items) || [] };
+  const workflows = useQuery({
+    queryKey: ["workflows", "palette", text],
+    queryFn: () => read(api.GET("/api/v1/ai/workflows", { params: { query: { query: workflowQuery({ text }), limit: "5" } } })),
+    enabled,
+  });
+  return {
+    workflows: (enabled && workflows.data?.items) || [],
+    tools: (enabled && tools.data?.items) || [],
+    runs: (enabled && runs.data?.items) || [],
+  };
 }
 
 /** Goes anywhere and finds anything by its name. */
@@ -36,7 +46,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
   const navigate = useNavigate();
   const agents = useAgents().data?.items ?? [];
-  const { tools, runs } = useFound(text.trim());
+  const { workflows, tools, runs } = useFound(text.trim());
   const needle = text.trim().toLowerCase();
   const matches = (name: string) => name.toLowerCase().includes(needle);
   function item(value: string, icon: ReactNode, label: ReactNode, onSelect: () => void, detail?: ReactNode) {
@@ -60,6 +70,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const found = agents.filter((agent) => matches(agent.refName) || matches(agent.displayName ?? "")).slice(0, 5);
   const commands = [
     { name: "New agent", icon: <Plus size={15} aria-hidden />, run: () => void navigate({ to: "/new-agent" }) },
+    { name: "New workflow", icon: <Plus size={15} aria-hidden />, run: () => void navigate({ to: "/new-workflow" }) },
     { name: "New tool", icon: <Plus size={15} aria-hidden />, run: () => void navigate({ to: "/new-tool" }) },
     { name: "Light theme", icon: <Sun size={15} aria-hidden />, run: () => setTheme("light") },
     { name: "Dark theme", icon: <Moon size={15} aria-hidden />, run: () => setTheme("dark") },
@@ -79,7 +90,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
               <Command.Input
                 value={text}
                 onValueChange={setText}
-                placeholder="Search agents, tools and runs, or type a command"
+                placeholder="Search agents, workflows, tools and runs, or type a command"
                 className="h-12 w-full bg-transparent text-[14px] outline-none"
               />
             </div>
@@ -120,6 +131,19 @@ export function Palette({ onClose }: { onClose: () => void }) {
                         () => void navigate({ to: "/agents/$ref/playground", params: { ref: agent.refName } }),
                       ),
                   ])}
+                </Command.Group>
+              )}
+              {workflows.length > 0 && (
+                <Command.Group heading="Workflows" className={GROUP}>
+                  {workflows.map((workflow) =>
+                    item(
+                      `workflow-${workflow.refName}`,
+                      <Workflow size={15} aria-hidden />,
+                      workflow.refName,
+                      () => void navigate({ to: "/workflows/$ref", params: { ref: workflow.refName } }),
+                      workflow.description,
+                    ),
+                  )}
                 </Command.Group>
               )}
               {tools.length > 0 && (

@@ -1,7 +1,7 @@
-import { Bot, House, Inbox, type LucideIcon, Plug, Waypoints, Wrench, Zap } from "lucide-react";
+import { Bot, House, Inbox, type LucideIcon, Network, Plug, Waypoints, Workflow, Wrench, Zap } from "lucide-react";
 
 export interface Destination {
-  to: "/" | "/inbox" | "/runs" | "/effects" | "/tools" | "/integrations" | "/agents";
+  to: "/" | "/inbox" | "/runs" | "/instances" | "/effects" | "/tools" | "/integrations" | "/agents" | "/workflows";
   label: string;
   icon: LucideIcon;
   /** The second key after `g`. */
@@ -15,6 +15,7 @@ export const NAVIGATION: { label: string; items: Destination[] }[] = [
       { to: "/", label: "Home", icon: House, key: "h" },
       { to: "/inbox", label: "Inbox", icon: Inbox, key: "i" },
       { to: "/runs", label: "Runs", icon: Waypoints, key: "r" },
+      { to: "/instances", label: "Instances", icon: Network, key: "s" },
       { to: "/effects", label: "Effects", icon: Zap, key: "e" },
     ],
   },
@@ -22,6 +23,7 @@ export const NAVIGATION: { label: string; items: Destination[] }[] = [
     label: "Build",
     items: [
       { to: "/agents", label: "Agents", icon: Bot, key: "a" },
+      { to: "/workflows", label: "Workflows", icon: Workflow, key: "w" },
       { to: "/tools", label: "Tools", icon: Wrench, key: "t" },
       { to: "/integrations", label: "Integrations", icon: Plug, key: "n" },
     ],

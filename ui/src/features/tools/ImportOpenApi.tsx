@@ -1,14 +1,13 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Schemas } from "@/api/client";
-import { Badge } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { CodeInput, Field, Input } from "@/components/Fields";
-import { Card, CardHeader } from "@/components/Page";
 import { ErrorNote, Warnings } from "@/components/States";
 import { useImportOpenApi } from "@/data/tools";
 import { plural } from "@/model/format";
 import { operationPatterns, sameNames } from "@/model/importSelection";
+import { ImportFrame, SkippedRow } from "./ImportFrame";
 
 type Preview = Schemas["ImportView"];
 
@@ -40,18 +39,19 @@ export function ImportOpenApi() {
     await navigate({ to: "/tools", search: { text: found.provider.refName ?? undefined } });
   }
 
+  function toggle(name: string) {
+    const next = new Set(excluded);
+    if (!next.delete(name)) next.add(name);
+    setExcluded(next);
+  }
+
+  const found = preview.data;
+  const selected = (found?.imported.length ?? 0) - excluded.size;
   return (
-    <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
-      <Card label="Document">
-        <CardHeader title="Document" />
-        <form
-          className="flex flex-col gap-4 p-4"
-          onSubmit={(event) => {
-            event.preventDefault();
-            setExcluded(new Set());
-            preview.mutate({ ...source, dryRun: true });
-          }}
-        >
+    <ImportFrame
+      title="Document"
+      fields={
+        <>
           <Field label="URL of the OpenAPI document">
             {(id) => (
               <Input
@@ -75,65 +75,44 @@ export function ImportOpenApi() {
               />
             )}
           </Field>
-          <Field label="Prefix of the tools" hint="Without a prefix, the name of the API is used.">
-            {(id, note) => <Input id={id} aria-describedby={note} value={prefix} onChange={(event) => setPrefix(event.target.value)} />}
-          </Field>
-          <ErrorNote error={preview.error} />
-          <div>
-            <Button
-              type="submit"
-              variant={preview.data ? "secondary" : "primary"}
-              busy={preview.isPending}
-              disabledReason={isEmpty ? "Enter a URL or a document" : undefined}
-            >
-              Preview
-            </Button>
-          </div>
-        </form>
-      </Card>
-      <Card label="Preview">
-        <CardHeader title="Preview" count={preview.data && plural(preview.data.imported.length, "new tool")} />
-        {preview.data ? (
-          <PreviewList
-            preview={preview.data}
-            excluded={excluded}
-            onToggle={(name) => {
-              const next = new Set(excluded);
-              if (!next.delete(name)) next.add(name);
-              setExcluded(next);
-            }}
-            footer={
-              <>
-                <ErrorNote error={mismatch ?? run.error} />
-                <Button
-                  variant="primary"
-                  busy={run.isPending}
-                  disabledReason={preview.data.imported.length === excluded.size ? "Select at least one operation" : undefined}
-                  onClick={() => preview.data && void submit(preview.data).catch(() => undefined)}
-                >
-                  Import {plural(preview.data.imported.length - excluded.size, "tool")}
-                </Button>
-              </>
-            }
-          />
-        ) : (
-          <p className="p-4 text-muted">The preview lists the tools that the import would create. Nothing is saved before you confirm.</p>
-        )}
-      </Card>
-    </div>
+        </>
+      }
+      prefix={prefix}
+      prefixHint="Without a prefix, the name of the API is used."
+      onPrefix={setPrefix}
+      emptyReason={isEmpty ? "Enter a URL or a document" : undefined}
+      preview={preview}
+      onPreview={() => {
+        setExcluded(new Set());
+        preview.mutate({ ...source, dryRun: true });
+      }}
+      explanation="The preview lists the tools that the import would create. Nothing is saved before you confirm."
+    >
+      {found && <Operations preview={found} excluded={excluded} onToggle={toggle} />}
+      <ErrorNote error={mismatch ?? run.error} />
+      <div>
+        <Button
+          variant="primary"
+          busy={run.isPending}
+          disabledReason={selected === 0 ? "Select at least one operation" : undefined}
+          onClick={() => found && void submit(found).catch(() => undefined)}
+        >
+          Import {plural(selected, "tool")}
+        </Button>
+      </div>
+    </ImportFrame>
   );
 }
 
-interface PreviewListProps {
+interface OperationsProps {
   preview: Preview;
   excluded: ReadonlySet<string>;
   onToggle: (name: string) => void;
-  footer: React.ReactNode;
 }
 
-function PreviewList({ preview, excluded, onToggle, footer }: PreviewListProps) {
+function Operations({ preview, excluded, onToggle }: OperationsProps) {
   return (
-    <div className="flex flex-col gap-3 p-4">
+    <>
       <Warnings items={preview.warnings} />
       <p className="text-muted">
         Integration <span className="font-medium text-text">{preview.provider.refName}</span> {preview.providerCreated ? "will be created" : "exists"}
@@ -154,16 +133,9 @@ function PreviewList({ preview, excluded, onToggle, footer }: PreviewListProps) 
           </li>
         ))}
         {preview.skipped.map((skipped) => (
-          <li key={skipped.operation} className="flex items-center gap-3 px-3 py-2 text-muted">
-            <Badge>skipped</Badge>
-            <span className="min-w-0">
-              <span className="block truncate font-mono text-xs">{skipped.operation}</span>
-              <span className="block text-xs text-faint">{skipped.reason}</span>
-            </span>
-          </li>
+          <SkippedRow key={skipped.operation} name={skipped.operation} reason={skipped.reason} />
         ))}
       </ul>
-      <div className="flex flex-col items-start gap-3">{footer}</div>
-    </div>
+    </>
   );
 }

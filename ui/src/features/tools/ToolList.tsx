@@ -4,10 +4,11 @@ import { useCallback, useMemo } from "react";
 import { cx } from "@/components/cx";
 import { Badge } from "@/components/Badge";
 import { Button, ButtonLink } from "@/components/Button";
-import { SearchInput, Select } from "@/components/Fields";
+import { SearchInput } from "@/components/Fields";
+import { NameFilter } from "@/components/Filters";
 import { Page } from "@/components/Page";
-import { Empty, ErrorState, Loading, NoMatch } from "@/components/States";
-import { ListHeader, VirtualList } from "@/components/VirtualList";
+import { QueryList, useItems } from "@/components/QueryList";
+import { Empty } from "@/components/States";
 import { type ToolItem, useOpenDrift, useToolCount, useTools } from "@/data/tools";
 import { firstLine, plural } from "@/model/format";
 import { TOOL_KINDS, TOOL_STATUSES, parseToolSearch } from "@/model/toolFilters";
@@ -26,7 +27,7 @@ export function ToolList() {
   const drift = useOpenDrift().data;
   const drifting = useMemo(() => new Set(drift?.items.map((finding) => finding.toolRef)), [drift]);
   const row = useCallback((tool: ToolItem) => <Row tool={tool} drift={drifting.has(tool.slug)} />, [drifting]);
-  const tools = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const tools = useItems(query);
   const categories = useMemo(() => [...new Set(tools.map((tool) => tool.category).filter((category) => category != null))].sort(), [tools]);
   const set = (change: Record<string, string>) => void navigate({ search: parseToolSearch({ ...search, ...change }), replace: true });
   const filtered = Object.keys(search).length > 0;
@@ -43,51 +44,28 @@ export function ToolList() {
     >
       <div className="flex flex-wrap items-center gap-2 pb-3">
         <SearchInput label="Search names and descriptions" value={search.text ?? ""} onChange={(text) => set({ text })} className="w-full sm:w-72" />
-        <Select aria-label="Kind" value={search.kind ?? ""} onChange={(event) => set({ kind: event.target.value })} className="!w-auto">
-          <option value="">Any kind</option>
-          {TOOL_KINDS.map((kind) => (
-            <option key={kind}>{kind}</option>
-          ))}
-        </Select>
-        <Select
-          aria-label="Category"
-          value={search.category ?? ""}
-          onChange={(event) => set({ category: event.target.value })}
-          className="max-w-48 !w-auto"
-        >
-          <option value="">Any category</option>
-          {search.category && !categories.includes(search.category) && <option>{search.category}</option>}
-          {categories.map((category) => (
-            <option key={category}>{category}</option>
-          ))}
-        </Select>
-        <Select aria-label="State" value={search.status ?? ""} onChange={(event) => set({ status: event.target.value })} className="!w-auto">
-          <option value="">Any state</option>
-          {TOOL_STATUSES.map((status) => (
-            <option key={status}>{status}</option>
-          ))}
-        </Select>
+        <NameFilter label="Kind" any="Any kind" value={search.kind} names={[...TOOL_KINDS]} onChange={(kind) => set({ kind })} />
+        <NameFilter label="Category" any="Any category" value={search.category} names={categories} onChange={(category) => set({ category })} />
+        <NameFilter label="State" any="Any state" value={search.status} names={[...TOOL_STATUSES]} onChange={(status) => set({ status })} />
         {filtered && (
           <Button variant="ghost" onClick={() => void navigate({ search: {} })}>
             Clear
           </Button>
         )}
       </div>
-      {query.isPending && <Loading rows={8} />}
-      {query.isError && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
-      {query.isSuccess && tools.length === 0 && (filtered ? <NoMatch onClear={() => void navigate({ search: {} })} /> : <NoTools />)}
-      {tools.length > 0 && (
-        <VirtualList
-          label="Tools"
-          items={tools}
-          rowHeight={ROW_HEIGHT}
-          header={<ListHeader columns={COLUMNS} names={HEADER} />}
-          keyOf={keyOf}
-          row={row}
-          hasMore={query.hasNextPage}
-          loadMore={() => void (query.isFetchingNextPage || query.fetchNextPage())}
-        />
-      )}
+      <QueryList
+        query={query}
+        items={tools}
+        label="Tools"
+        rowHeight={ROW_HEIGHT}
+        columns={COLUMNS}
+        header={HEADER}
+        keyOf={keyOf}
+        row={row}
+        filtered={filtered}
+        onClear={() => void navigate({ search: {} })}
+        empty={<NoTools />}
+      />
     </Page>
   );
 }

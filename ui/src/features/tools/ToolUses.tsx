@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { Bot, Boxes, Plug, Wrench } from "lucide-react";
+import { Bot, Boxes, Plug, Workflow, Wrench } from "lucide-react";
 import { Card, CardHeader } from "@/components/Page";
 import { Empty, ErrorState, Loading } from "@/components/States";
 import { type Tool, useToolUses } from "@/data/tools";
@@ -9,8 +9,8 @@ export function ToolUses({ tool }: { tool: Tool }) {
   const query = useToolUses(tool.refName);
   if (query.isPending) return <Loading />;
   if (query.isError) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />;
-  const { agents, tools, providers, types } = query.data;
-  if (agents.length + tools.length + providers.length + types.length === 0) {
+  const { agents, tools, providers, types, workflows = [], stepRegistrations = [] } = query.data;
+  if (agents.length + tools.length + providers.length + types.length + workflows.length + stepRegistrations.length === 0) {
     return (
       <Empty icon={Boxes} title="Nothing uses this tool">
         Agents use a tool if they name it, or if they name its category or one of its tags.
@@ -21,21 +21,29 @@ export function ToolUses({ tool }: { tool: Tool }) {
     <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
       <Group title="Agents" icon={<Bot size={15} aria-hidden />} to="/agents/$ref" items={agents} />
       <Group title="Tools" icon={<Wrench size={15} aria-hidden />} to="/tools/$ref" items={tools} />
+      <Group title="Workflows" icon={<Workflow size={15} aria-hidden />} to="/workflows/$ref" items={workflows} />
       <Group title="Integrations" icon={<Plug size={15} aria-hidden />} to="/integrations/$ref" items={providers} />
-      {types.length > 0 && (
-        <Card label="Entity types">
-          <CardHeader title="Entity types" count={types.length} />
-          <p className="p-4">{types.map((type) => type.refName).join(", ")}</p>
-        </Card>
-      )}
+      <Names title="Step registrations" items={stepRegistrations} />
+      <Names title="Entity types" items={types} />
     </div>
+  );
+}
+
+/** Definitions that have no page of their own. */
+function Names({ title, items }: { title: string; items: { refName: string }[] }) {
+  if (items.length === 0) return null;
+  return (
+    <Card label={title}>
+      <CardHeader title={title} count={items.length} />
+      <p className="p-4">{items.map((item) => item.refName).join(", ")}</p>
+    </Card>
   );
 }
 
 interface GroupProps {
   title: string;
   icon: React.ReactNode;
-  to: "/agents/$ref" | "/tools/$ref" | "/integrations/$ref";
+  to: "/agents/$ref" | "/tools/$ref" | "/workflows/$ref" | "/integrations/$ref";
   items: { refName: string; by: string[] }[];
 }
 

@@ -1,6 +1,6 @@
 import { useState } from "react";
-import { cx } from "@/components/cx";
 import { Badge } from "@/components/Badge";
+import { ChangeList } from "@/components/ChangeList";
 import { Select } from "@/components/Fields";
 import { Card, CardHeader } from "@/components/Page";
 import { ErrorState, Loading } from "@/components/States";
@@ -68,23 +68,6 @@ function Changes({ tool, from, to }: { tool: Tool; from: number | undefined; to:
   if (query.isPending) return <Loading rows={3} />;
   if (query.isError) return <ErrorState error={query.error} />;
   if (query.data.changes.length === 0) return <p className="text-muted">These revisions are equal.</p>;
-  return (
-    <ul className="flex flex-col divide-y rounded-md border">
-      {query.data.changes.map((change) => (
-        <li key={change.path + change.op} className="px-3 py-2">
-          <code className="font-mono text-xs text-muted">{change.path}</code>
-          {change.before !== undefined && change.before !== null && <Line className="text-bad" sign="−" value={change.before} />}
-          {change.after !== undefined && change.after !== null && <Line className="text-ok" sign="+" value={change.after} />}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function Line({ className, sign, value }: { className: string; sign: string; value: unknown }) {
-  return (
-    <p className={cx(className, "font-mono text-xs whitespace-pre-wrap [overflow-wrap:anywhere]")}>
-      {sign} {typeof value === "string" ? value : JSON.stringify(value)}
-    </p>
-  );
+  const changes = query.data.changes.map(({ path, before, after }) => ({ path, before: before ?? undefined, after: after ?? undefined }));
+  return <ChangeList changes={changes} />;
 }

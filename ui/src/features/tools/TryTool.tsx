@@ -5,14 +5,13 @@ import { Badge } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { JsonView } from "@/components/Code";
 import { CopyTextButton } from "@/components/Copy";
-import { CodeInput, Facts, Segments } from "@/components/Fields";
+import { Facts } from "@/components/Fields";
+import { InputEditor } from "@/components/InputEditor";
 import { Card, CardHeader } from "@/components/Page";
-import { SchemaForm } from "@/components/SchemaForm";
 import { Empty, ErrorNote } from "@/components/States";
 import { type Envelope, type Tool, useExecuteTool } from "@/data/tools";
 import { toolRunCommand, toolRunCurl } from "@/model/commands";
 import { cost, duration } from "@/model/format";
-import { parseJson } from "@/model/json";
 import { exampleOf } from "@/model/schemaForm";
 import { schemaOf } from "@/model/tools";
 
@@ -20,83 +19,43 @@ import { schemaOf } from "@/model/tools";
 export function TryTool({ tool }: { tool: Tool }) {
   const schema = schemaOf(tool.inputJsonSchema, tool.inputSchema);
   const [value, setValue] = useState<unknown>(() => tool.examples?.[0]?.input ?? exampleOf(schema));
-  const [text, setText] = useState(() => JSON.stringify(value, null, 2));
-  const [view, setView] = useState<"form" | "json">("form");
   const [confirmed, setConfirmed] = useState(false);
   const execute = useExecuteTool(tool.refName);
-  const parsed = parseJson(text);
   const writes = tool.sideEffects === "writes";
-
-  function show(next: "form" | "json") {
-    if (next === "json") setText(JSON.stringify(value, null, 2));
-    setView(next);
-  }
-
-  function edit(next: string) {
-    setText(next);
-    const result = parseJson(next);
-    if (result.ok) setValue(result.value);
-  }
 
   return (
     <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
-      <Card label="Input">
-        <CardHeader
-          title="Input"
-          action={
-            <Segments
-              label="View"
-              value={view}
-              onChange={show}
-              options={[
-                { value: "form", label: "Form" },
-                { value: "json", label: "JSON" },
-              ]}
-            />
-          }
-        />
-        <form
-          className="flex flex-col gap-4 p-4"
-          onSubmit={(event) => {
-            event.preventDefault();
-            execute.mutate({ input: value, version: tool.version });
-          }}
-        >
-          {view === "form" ? (
-            <SchemaForm schema={schema} value={value} onChange={setValue} />
-          ) : (
-            <div>
-              <CodeInput aria-label="Input as JSON" rows={14} value={text} onChange={(event) => edit(event.target.value)} />
-              {!parsed.ok && <p className="mt-1 text-xs text-bad">{parsed.message}</p>}
+      <InputEditor schema={schema} value={value} onChange={setValue} onSubmit={() => execute.mutate({ input: value, version: tool.version })}>
+        {(isInvalid) => (
+          <>
+            {writes && (
+              <label className="flex items-start gap-2 rounded-md bg-warn-soft px-3 py-2 text-warn">
+                <input
+                  type="checkbox"
+                  checked={confirmed}
+                  onChange={(event) => setConfirmed(event.target.checked)}
+                  className="mt-0.5 size-4 accent-accent-line"
+                />
+                <span>This call really changes {tool.providerRef ?? "the external system"}.</span>
+              </label>
+            )}
+            <div className="flex flex-wrap items-center gap-2">
+              <Button
+                type="submit"
+                variant="primary"
+                busy={execute.isPending}
+                disabledReason={writes && !confirmed ? "Confirm that the call may change something" : undefined}
+                disabled={isInvalid}
+              >
+                <Play size={14} aria-hidden /> {execute.isPending ? "Calling…" : "Call"}
+              </Button>
+              <CopyTextButton text={toolRunCurl(tool.refName, value)}>curl</CopyTextButton>
+              <CopyTextButton text={toolRunCommand(tool.refName, value)}>command</CopyTextButton>
             </div>
-          )}
-          {writes && (
-            <label className="flex items-start gap-2 rounded-md bg-warn-soft px-3 py-2 text-warn">
-              <input
-                type="checkbox"
-                checked={confirmed}
-                onChange={(event) => setConfirmed(event.target.checked)}
-                className="mt-0.5 size-4 accent-accent-line"
-              />
-              <span>This call really changes {tool.providerRef ?? "the external system"}.</span>
-            </label>
-          )}
-          <div className="flex flex-wrap items-center gap-2">
-            <Button
-              type="submit"
-              variant="primary"
-              busy={execute.isPending}
-              disabledReason={writes && !confirmed ? "Confirm that the call may change something" : undefined}
-              disabled={view === "json" && !parsed.ok}
-            >
-              <Play size={14} aria-hidden /> {execute.isPending ? "Calling…" : "Call"}
-            </Button>
-            <CopyTextButton text={toolRunCurl(tool.refName, value)}>curl</CopyTextButton>
-            <CopyTextButton text={toolRunCommand(tool.refName, value)}>command</CopyTextButton>
-          </div>
-          <ErrorNote error={execute.error} />
-        </form>
-      </Card>
+            <ErrorNote error={execute.error} />
+          </>
+        )}
+      </InputEditor>
       <Card label="Result">
         <CardHeader title="Result" />
         <div className="p-4" aria-live="polite">

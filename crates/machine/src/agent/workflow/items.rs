@@ -3,9 +3,9 @@
 use serde_json::Value;
 use toolwright_types::{Arguments, ErrorCode, RequestedCall, SideEffects, ToolError};
 
-use super::Steps;
 use super::evaluate::expression_error;
 use super::steps::StepResult;
+use super::{STEP_TIMEOUT, Steps};
 use crate::agent::call::{Call, CallState};
 use crate::agent::depth::limit_arguments_depth;
 use crate::workflow::{GraphStep, HandlerKind, ItemRef, StepCall, StepContext, StepStatus, UnitState};
@@ -246,5 +246,5 @@ fn is_repeatable(call: &Call) -> bool {
 /// The error of an attempt that took longer than the time limit of its step.
 pub(super) fn timeout_error(timeout_ms: u64) -> ToolError {
     let message = format!("the step did not end within its time limit of {timeout_ms} ms");
-    ToolError::new(ErrorCode::Timeout, message).reason("step_timeout")
+    ToolError::new(ErrorCode::Timeout, message).reason(STEP_TIMEOUT)
 }

@@ -34,6 +34,9 @@ pub(super) use timers::fire_timers;
 /// The maximum number of signals that no step has received.
 pub const MAX_BUFFERED_SIGNALS: usize = 1000;
 
+/// The reason of the error of an attempt that took longer than the time limit of its step.
+pub const STEP_TIMEOUT: &str = "step_timeout";
+
 /// The maximum number of calls that are prepared together.
 const MAX_PREPARED_TOGETHER: usize = 50;
 

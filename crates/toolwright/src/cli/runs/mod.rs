@@ -8,6 +8,7 @@ mod details;
 mod fork;
 mod journal;
 mod list;
+mod materialize;
 pub(super) mod replay_with;
 mod show;
 mod tree;
@@ -61,6 +62,8 @@ pub(crate) enum RunsCommand {
     Diff(fork::DiffArgs),
     /// Undo the writes of a run with the compensations declared by its tools
     Undo(undo::UndoArgs),
+    /// Make a workflow from the calls of a run, and print it as YAML or create it
+    Materialize(materialize::MaterializeArgs),
 }
 
 /// The run argument.
@@ -92,5 +95,6 @@ pub(super) async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Fail
         RunsCommand::Fork(args) => fork::fork(cx, args).await,
         RunsCommand::Diff(args) => fork::diff(cx, &args).await,
         RunsCommand::Undo(args) => undo::run(cx, args).await,
+        RunsCommand::Materialize(args) => materialize::run(cx, args).await,
     }
 }

@@ -1,0 +1,1 @@
+import{r as e}from"./format.js";import{n as t}from"./Time.js";import{tt as n}from"./Badge.js";var r=n();function i({run:t}){return t.endedAt?e(Date.parse(t.endedAt)-Date.parse(t.startedAt)):(0,r.jsx)(a,{since:t.startedAt})}function a({since:n}){return(0,r.jsx)(r.Fragment,{children:e(Math.max(0,t()-Date.parse(n)))})}export{i as t};

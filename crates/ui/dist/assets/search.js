@@ -1,0 +1,1 @@
+function e(e){return typeof e==`string`&&e!==``?e:typeof e==`number`?String(e):void 0}function t(e){let t=typeof e==`string`?Number(e):e;return typeof t==`number`&&Number.isSafeInteger(t)&&t>=0?t:void 0}function n(e,t){return t.find(t=>t===e)}function r(e){return Object.fromEntries(Object.entries(e).filter(([,e])=>e!==void 0))}export{e as i,t as n,n as r,r as t};
