@@ -33,7 +33,7 @@ pub use identity::Identity;
 pub use model_registry::{ModelDefaults, ModelInfo, ModelPrice, ModelRegistry};
 pub use reach::{Reach, ReachEdge, ReachKind, ReachNode};
 pub use registry::Registry;
-pub use resolve::{RecordedTool, Resolver, inline_tool_document};
+pub use resolve::{PROPOSE_WORKFLOW, RecordedTool, Resolver, SAVE_WORKFLOW, inline_tool_document};
 pub use schedule::{DueTimes, MAX_MISSED_RUNS, Schedule};
 pub use toolset::{Toolset, ToolsetMember, VersionedRef, in_categories, is_available_to_agents};
 pub use trigger::CompiledTrigger;

@@ -116,6 +116,11 @@ impl Resolver {
                 by_category.into_iter().chain(by_tag).map(|tool| ToolsetMember::from_catalog(Arc::clone(tool), None)),
             );
         }
+        if agent.can_create_workflows {
+            members.extend(self.workflow_tools().map(|tool| ToolsetMember::from_catalog(tool, None)));
+        } else {
+            members.retain(|member| !is_workflow_tool(&member.tool));
+        }
         members.retain(|member| {
             !excluded(agent, &member.tool)
                 && self.access.may_execute(principal, realm, &member.tool).is_ok()
@@ -178,9 +183,24 @@ impl Resolver {
         self.catalog.compile_without_provider(document)
     }
 
+    /// Returns the tools with which an agent writes workflows.
+    fn workflow_tools(&self) -> impl Iterator<Item = Arc<CompiledTool>> {
+        [PROPOSE_WORKFLOW, SAVE_WORKFLOW].into_iter().filter_map(|name| self.catalog.builtin_tool(name).cloned())
+    }
+
     fn search_tool(&self) -> Option<Arc<CompiledTool>> {
         self.catalog.builtin_tool(search_tools::NAME).cloned()
     }
+}
+
+/// The built-in tool that checks a workflow and compares it with the stored one.
+pub const PROPOSE_WORKFLOW: &str = "workflow_propose";
+/// The built-in tool that saves a workflow.
+pub const SAVE_WORKFLOW: &str = "workflow_save";
+
+fn is_workflow_tool(tool: &CompiledTool) -> bool {
+    tool.source == DefinitionSource::BuiltIn
+        && [PROPOSE_WORKFLOW, SAVE_WORKFLOW].contains(&tool.definition.ref_name.as_str())
 }
 
 fn excluded(agent: &AgentDefinition, tool: &CompiledTool) -> bool {

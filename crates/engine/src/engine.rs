@@ -213,7 +213,7 @@ impl Engine {
             },
         };
         let execution = Execution::build(&base, http.clone(), settings, &background).await?;
-        let Execution { catalog, executor, records, tables, secrets, delegation, .. } = execution;
+        let Execution { catalog, executor, records, tables, secrets, delegation, workflow_registry, .. } = execution;
         if base.shared {
             // The generation counts changes of definitions, identities and secrets. It must be read before the first
             // definition is compiled. Otherwise a change by another server could be missed.
@@ -255,6 +255,8 @@ impl Engine {
         }
         let hooks = Arc::new(type_maintenance.clone());
         let registry = Registry::new(base.store.clone(), catalog.clone(), models, base.access.clone(), hooks);
+        // `set` cannot fail, because no other code sets this slot.
+        let _ = workflow_registry.set(registry.clone());
         let calls = Calls::new(executor, catalog.clone(), runs.clone(), base.access.clone(), client_wait);
         let references = ReferenceData::new(
             base.store.clone(),

@@ -23,6 +23,7 @@ use crate::references::ReferenceCache;
 use crate::sandbox_backend::{SandboxBackend, with_python};
 use crate::status::RedisPing;
 use crate::vault::VaultPort;
+use crate::workflow_tools::{RegistrySlot, with_workflow_tools};
 
 /// The options of the engine that the executor needs.
 pub(crate) struct ExecutionSettings {
@@ -43,6 +44,8 @@ pub(crate) struct Execution {
     pub secrets: Arc<dyn SecretResolver>,
     /// The backend that runs agents as tools. The agents service must be bound to it before the first call.
     pub delegation: Arc<DelegateBackend>,
+    /// The registry of the tools that write workflows. It must be set before the first call.
+    pub workflow_registry: RegistrySlot,
     pub reference_cache: ReferenceCache,
     pub drift_recorder: DriftRecorder,
     pub drift_writer: DriftWriter,
@@ -60,7 +63,9 @@ impl Execution {
         let ExecutionSettings { library, sandbox, backends, redis_url, record_rules, database_access } = settings;
         let Base { store, access, clock, .. } = base;
         let records_slot = RecordsSlot::default();
-        let library = Arc::new(with_python(with_query_tools(library, &records_slot), sandbox.as_ref()));
+        let workflow_registry = RegistrySlot::default();
+        let library = with_workflow_tools(with_query_tools(library, &records_slot), &workflow_registry);
+        let library = Arc::new(with_python(library, sandbox.as_ref()));
         let catalog = Catalog::new(store.clone(), Arc::clone(&library));
         let (cache, limiter, redis_ping) = shared_ports(redis_url.as_deref()).await?;
         let reference_cache = ReferenceCache::new(store.clone());
@@ -106,6 +111,7 @@ impl Execution {
             tables,
             secrets,
             delegation,
+            workflow_registry,
             reference_cache,
             drift_recorder,
             drift_writer,

@@ -22,6 +22,7 @@ pub mod references;
 mod sandbox_backend;
 mod status;
 mod vault;
+mod workflow_tools;
 
 pub use base::OpenError;
 pub use calls::{Calls, MCP_LIST_METHOD};

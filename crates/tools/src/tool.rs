@@ -142,6 +142,8 @@ pub struct ToolSpec {
     pub output_schema: Value,
     /// The side effects of the tool.
     pub side_effects: SideEffects,
+    /// Whether a person must confirm each call.
+    pub requires_confirmation: bool,
     /// The category.
     pub category: String,
     /// Whether results are cached.
@@ -161,6 +163,7 @@ impl ToolSpec {
             input_schema: json!({}),
             output_schema: json!({}),
             side_effects: SideEffects::None,
+            requires_confirmation: false,
             category: "builtin".to_owned(),
             cache: CachePolicy::None,
             cache_ttl_seconds: None,
@@ -190,6 +193,7 @@ impl<T: Tool> TypedTool<T> {
             input_schema,
             output_schema: derived_schema::<T::Output>(),
             side_effects: T::SIDE_EFFECTS,
+            requires_confirmation: false,
             category: T::CATEGORY.to_owned(),
             cache: T::CACHE,
             cache_ttl_seconds: T::CACHE_TTL_SECONDS,

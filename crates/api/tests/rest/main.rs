@@ -70,6 +70,7 @@ mod undo;
 mod versions;
 mod webhooks;
 mod workflow_agents;
+mod workflow_authors;
 mod workflow_checks;
 mod workflow_restarts;
 mod workflow_runs;

@@ -52,6 +52,7 @@ fn builtin_definition(spec: &ToolSpec) -> Option<(RefName, ToolDefinition)> {
     definition.cache = spec.cache;
     definition.cache_ttl_seconds = spec.cache_ttl_seconds;
     definition.side_effects = Some(spec.side_effects);
+    definition.requires_confirmation = spec.requires_confirmation;
     definition.invocation.path = Some(spec.name.clone());
     definition.input_json_schema = Some(toolwright_types::JsonSchema(spec.input_schema.clone()));
     definition.output_json_schema = Some(toolwright_types::JsonSchema(spec.output_schema.clone()));
