@@ -75,6 +75,14 @@ impl Deployment {
         self.database.as_ref().expect("a deployment with Postgres").url()
     }
 
+    /// Changes rows of the SQLite database while no server is running.
+    pub(crate) async fn change_sqlite(&self, statement: &str) {
+        let url = format!("sqlite://{}", self.folder.path().join("toolwright.db").display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        connection.execute(sqlx::AssertSqlSafe(statement.to_owned())).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
     /// Starts a server. `change` can modify its options.
     pub(crate) async fn start_with(&self, change: impl FnOnce(&mut Options)) -> (Server, RunningServer) {
         let seal = SealKey::from_file(self.folder.path().join("seal.key")).unwrap();

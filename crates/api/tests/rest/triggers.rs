@@ -323,3 +323,35 @@ async fn run_does_not_start_while_the_last_one_has_not_ended_if_the_trigger_says
     running.stop().await;
     deployment.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn firing_whose_server_failed_is_repeated_and_starts_one_run() {
+    let deployment = Deployment::new(Storage::Sqlite).await;
+    let clock = Arc::new(ShiftedClock(AtomicI64::new(0)));
+    let (server, first) = deployment.start_with(|options| options.clock = clock.clone()).await;
+    for name in ["started", "stored"] {
+        create(&server, name, json!({ "kind": "schedule", "cron": "0 * * * *" })).await;
+        server.poll_until(&format!("triggers/{name}/state"), |state| state["nextRuns"][0].is_string()).await;
+    }
+    clock.advance(HOUR);
+    let run = firings(&server, "started", 1).await[0]["runId"].clone();
+    ended_run(&server, &run).await;
+    let lost = firings(&server, "stored", 1).await[0]["runId"].as_str().unwrap().to_owned();
+    ended_run(&server, &json!(lost)).await;
+    first.stop().await;
+    // The first server failed before it stored that one run had started, and before it started the other run.
+    let missing = "run_00000000000000000000000007";
+    deployment.change_sqlite("UPDATE trigger_firings SET status = 'PENDING', retry_at = 1").await;
+    let other = format!("UPDATE trigger_firings SET run_id = '{missing}' WHERE run_id = '{lost}'");
+    deployment.change_sqlite(&other).await;
+    let (server, second) = deployment.start_with(|options| options.clock = clock.clone()).await;
+    let repeated = firings(&server, "started", 1).await;
+    assert_eq!((&repeated[0]["status"], &repeated[0]["runId"]), (&json!("STARTED"), &run));
+    assert_eq!(repeated[0]["attempts"], 2);
+    assert_eq!(firings(&server, "stored", 1).await[0]["runId"], missing);
+    ended_run(&server, &json!(missing)).await;
+    let runs = server.get("workflow-instances").await.expect(200);
+    assert_eq!(runs["items"].as_array().unwrap().len(), 3, "{runs}");
+    second.stop().await;
+    deployment.remove().await;
+}
