@@ -179,6 +179,16 @@ test("instances are filtered by status and workflow, also by those that wait or 
   assert.equal(new URL(page.url()).search, "?workflowRef=examples%2Forder-fulfilment&status=WAITING");
 });
 
+test("the inbox names an approval of a workflow by its message, and leads to the instance", async () => {
+  await page.goto(`${server.url}/inbox?call=${instances.approval.approvals[0].callId}`);
+  const detail = page.getByRole("article");
+  await detail.getByRole("heading", { name: "Ship orders of 155700 cents?" }).waitFor();
+  await detail.getByText("A step of the workflow examples/order-fulfilment asks for a decision.").waitFor();
+  assert.equal(await detail.getByRole("button", { name: "Always allow calls like this" }).isDisabled(), true);
+  await detail.getByRole("link", { name: "Open the workflow instance" }).click();
+  await step("approve_large").waitFor();
+});
+
 test("an approval is decided in the instance, and the graph follows live", async () => {
   await page.goto(`${server.url}/instances/${instances.approval.runId}`);
   await step("approve_large").getByText("Waiting").waitFor({ state: "attached" });
