@@ -80,22 +80,24 @@ fn notes(made: &MaterializedView) -> Vec<String> {
     });
     notes.extend(left_out);
     notes.extend(report.truncated.iter().map(|step| format!("the recorded output of step `{step}` is truncated")));
-    let not_reproduced = verified.not_reproduced.iter().map(|NotReproducedView { step, path, recorded, reason, .. }| {
-        let place = match step {
-            Some(step) => format!("{step}{path}"),
-            None => format!("output{path}"),
-        };
-        let why = match reason.as_str() {
-            "redacted" => "was redacted, so it is a required input".to_owned(),
-            "not_found" => "is in no output of a call".to_owned(),
-            "not_run" => "belongs to a step that did not run".to_owned(),
-            _ => format!("differs from {}", shortened(recorded)),
-        };
-        format!("not reproduced: {place} {why}")
-    });
+    let not_reproduced =
+        verified.not_reproduced.iter().map(|NotReproducedView { step, path, recorded, reason, .. }| {
+            let place = match step {
+                Some(step) => format!("{step}{path}"),
+                None => format!("output{path}"),
+            };
+            let why = match reason.as_str() {
+                "redacted" => "was redacted, so it is a required input".to_owned(),
+                "not_found" => "is in no output of a call".to_owned(),
+                "not_run" => "belongs to a step that did not run".to_owned(),
+                _ => format!("differs from {}", shortened(recorded)),
+            };
+            format!("not reproduced: {place} {why}")
+        });
     notes.extend(not_reproduced);
     notes.extend(report.warnings.iter().cloned());
-    notes.extend(made.check.issues.iter().map(|issue| format!("{}: {}: {}", issue.severity, issue.path, issue.message)));
+    notes
+        .extend(made.check.issues.iter().map(|issue| format!("{}: {}: {}", issue.severity, issue.path, issue.message)));
     notes
 }
 
