@@ -15,6 +15,7 @@ mod ai_tools;
 mod api_records;
 mod apply_sets;
 mod approval_lists;
+mod arazzo;
 mod bad_input;
 mod browser_sessions;
 mod calls;
@@ -71,8 +72,8 @@ mod workflow_agents;
 mod workflow_checks;
 mod workflow_restarts;
 mod workflow_runs;
-mod workflows;
 mod workflow_timeouts;
+mod workflows;
 
 /// Generates two tests from each function, one on SQLite and one on Postgres with Redis.
 #[macro_export]
