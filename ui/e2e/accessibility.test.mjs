@@ -99,6 +99,9 @@ test("dialogs and the palette are accessible", async () => {
     await check("compare", moved, named("Compare"), "Compare with another run");
     await check("rule", `/inbox?call=${runs.cancel.approvals[0].callId}`, named("Always allow calls like this"), "Approve and write the rule");
     await check("effect", "/effects", named(/orders\/create-fast/), "Did this write take effect?");
+    const waiting = `/instances/${workflows.instances.delivery.runId}`;
+    await check("signal", waiting, named("Signal…"), "Steps wait for: payment");
+    await check("run again", waiting, named("Run again…"), "Steps that run");
     await check("palette", "/", named("Search"), "Go to");
     assert.deepEqual(problems, []);
   } finally {

@@ -38,6 +38,8 @@ export function screens(runs, instances) {
       path: `/agents/analyst/playground?conversation=${runs.analysis.conversationId}&run=${runs.analysis.runId}`,
       ready: "Details in the inbox",
     },
+    { name: "reach", path: "/reach", ready: "deal-mover" },
+    { name: "reach-node", path: "/reach?node=provider%3Aorders-api", ready: "Clear the selection" },
     { name: "workflows", path: "/workflows", ready: "examples/order-fulfilment" },
     { name: "workflow", path: "/workflows/orders%2Fdeliver", ready: "The check finds" },
     { name: "workflow-step", path: "/workflows/examples%2Forder-fulfilment?step=ship", ready: "Input in the definition" },

@@ -23,6 +23,7 @@ const DOCUMENTED = [
   { name: "integration", device: "desktop", color: "light" },
   { name: "agent-settings", device: "desktop", color: "light" },
   { name: "playground", device: "desktop", color: "light" },
+  { name: "reach-node", device: "desktop", color: "light" },
   { name: "workflow-step", device: "desktop", color: "light" },
   { name: "workflow-problem", device: "desktop", color: "light" },
   { name: "instance", device: "desktop", color: "light" },

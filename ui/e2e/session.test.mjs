@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { KEY, startServer } from "./server.mjs";
-import { logIn, openBrowser } from "./browser.mjs";
+import { PHONE, logIn, openBrowser } from "./browser.mjs";
 
 let server;
 let browser;
@@ -96,6 +96,19 @@ test("the keyboard reaches every screen, and the palette finds agents", async ()
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Sales assistant", level: 1 }).waitFor();
   await page.close();
+});
+
+test("a phone has the same navigation in a drawer", async () => {
+  const phone = await openBrowser({ viewport: PHONE });
+  try {
+    const page = await logIn(phone.context, server.url);
+    await page.getByRole("button", { name: "Menu" }).click();
+    await page.getByRole("dialog").getByRole("link", { name: "Workflows" }).click();
+    await page.getByRole("heading", { name: "Workflows", level: 1 }).waitFor();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  } finally {
+    await phone.close();
+  }
 });
 
 test("a lost connection is shown", async () => {

@@ -30,7 +30,8 @@ const instance = (run) => server.request("GET", `/api/v1/ai/workflow-instances/$
 const graph = () => page.getByRole("group", { name: "Graph of the steps" });
 const step = (name) => graph().getByRole("button", { name: new RegExp(`^${name} `) });
 const inspector = () => page.getByRole("region", { name: "Inspector" });
-const status = (name) => page.getByRole("banner").or(page.locator("main header")).getByText(name, { exact: true }).first();
+/** The status of the instance, not of its selected step. */
+const status = (name, on = page) => on.locator("main header").first().getByText(name, { exact: true });
 
 test("workflows are found by text and state", async () => {
   await page.goto(`${server.url}/workflows`);
@@ -179,6 +180,16 @@ test("instances are filtered by status and workflow, also by those that wait or 
   assert.equal(new URL(page.url()).search, "?workflowRef=examples%2Forder-fulfilment&status=WAITING");
 });
 
+test("the inbox names an approval of a workflow by its message, and leads to the instance", async () => {
+  await page.goto(`${server.url}/inbox?call=${instances.approval.approvals[0].callId}`);
+  const detail = page.getByRole("article");
+  await detail.getByRole("heading", { name: "Ship orders of 155700 cents?" }).waitFor();
+  await detail.getByText("A step of the workflow examples/order-fulfilment asks for a decision.").waitFor();
+  assert.equal(await detail.getByRole("button", { name: "Always allow calls like this" }).isDisabled(), true);
+  await detail.getByRole("link", { name: "Open the workflow instance" }).click();
+  await step("approve_large").waitFor();
+});
+
 test("an approval is decided in the instance, and the graph follows live", async () => {
   await page.goto(`${server.url}/instances/${instances.approval.runId}`);
   await step("approve_large").getByText("Waiting").waitFor({ state: "attached" });
@@ -282,7 +293,7 @@ test("an instance is read and continued on a phone", async () => {
     await small.getByRole("button", { name: /^Waiting paid/ }).click();
     await small.getByRole("button", { name: "Send it…" }).click();
     await small.getByRole("dialog").getByRole("button", { name: "Send", exact: true }).click();
-    await small.locator("main header").getByText("Completed", { exact: true }).waitFor();
+    await status("Completed", small).waitFor();
   } finally {
     await phone.close();
   }

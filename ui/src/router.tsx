@@ -170,6 +170,13 @@ const instanceRoute = createRoute({
   component: lazyRouteComponent(() => import("./features/workflows/InstanceDetail"), "InstanceDetail"),
 });
 
+const reachRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: "reach",
+  validateSearch: (search: Record<string, unknown>) => compact({ node: text(search.node), tools: oneOf(search.tools, ["writes", "unapproved"]) }),
+  component: lazyRouteComponent(() => import("./features/reach/ReachMap"), "ReachMap"),
+});
+
 const routeTree = rootRoute.addChildren([
   loginRoute,
   shellRoute.addChildren([
@@ -193,6 +200,7 @@ const routeTree = rootRoute.addChildren([
     workflowRoute,
     instancesRoute,
     instanceRoute,
+    reachRoute,
   ]),
 ]);
 

@@ -25,7 +25,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use describe::{DocumentedRoutes, documented, operation};
 use yaml::WrittenBody;
-pub(crate) use yaml::{DefinitionBody, Position, print as print_yaml};
+pub(crate) use yaml::{DefinitionBody, Position, parse_text as parse_yaml, print as print_yaml};
 
 use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams, WriteParams, refuse_version_parameter};
 use crate::list_params::{self, QueryBody};

@@ -53,6 +53,8 @@ codes! {
     InvalidGram = "invalid-gram", UNPROCESSABLE_ENTITY, "The gram is not valid";
     /// A document or schema cannot be imported.
     CannotImport = "cannot-import", UNPROCESSABLE_ENTITY, "The document cannot be imported";
+    /// The definition cannot be exported in the requested format.
+    CannotExport = "cannot-export", UNPROCESSABLE_ENTITY, "The definition cannot be exported";
     /// A query, order, cursor or list of fields is invalid.
     InvalidQuery = "invalid-query", UNPROCESSABLE_ENTITY, "The query is not valid";
     /// A record does not match its type.

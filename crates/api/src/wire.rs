@@ -20,6 +20,7 @@ pub use crate::routes::agentic_tools::{
     RegeneratedPromptView, RequestedToolView, ToolCallView, TraceStep, TraceView, merge_calls,
 };
 pub use crate::routes::agents::AgentToolView;
+pub use crate::routes::arazzo::WorkflowImportView;
 pub use crate::routes::composite_tools::{
     CompositeCallMeta, CompositeInvocationView, CompositeRouteView, CompositeToolView,
 };

@@ -437,7 +437,14 @@ mod tests {
         let document = OpenApiDocument::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
         let (provider, base_url) = ("big".parse().unwrap(), Some("https://api.example.com".into()));
         let filter = OperationFilter::default();
-        let options = OpenApiImportOptions { provider, prefix: None, base_url, source_url: None, filter };
+        let options = OpenApiImportOptions {
+            provider,
+            prefix: None,
+            base_url,
+            source_url: None,
+            document_name: "openapi.json".to_owned(),
+            filter,
+        };
         let tools = propose_tools(&document, &options).unwrap().tools;
         assert!(tools.len() > 500);
         for tool in tools {

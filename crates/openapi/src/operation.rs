@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
-use toolwright_types::{BodyTemplate, JsonSchema, RefName, ToolDefinition, ToolStatus, ToolType};
+use toolwright_types::{BodyTemplate, JsonSchema, RefName, ToolDefinition, ToolOrigin, ToolStatus, ToolType};
 
 use crate::body::{self, BodyMapping, RequestBody};
 use crate::document::OpenApiDocument;
@@ -50,6 +50,16 @@ impl<'d> Operation<'d> {
     /// The method and path, by which users find the operation in their document.
     pub(crate) fn label(&self) -> String {
         format!("{} {}", self.method.to_ascii_uppercase(), self.path)
+    }
+
+    /// The origin of the tool that calls this operation.
+    pub(crate) fn origin(&self, document: &str) -> ToolOrigin {
+        ToolOrigin {
+            document: document.to_owned(),
+            operation_id: self.id().map(str::to_owned),
+            method: self.method.to_ascii_uppercase(),
+            path: self.path.to_owned(),
+        }
     }
 
     /// Builds the tool that calls this operation.

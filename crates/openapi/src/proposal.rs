@@ -32,6 +32,8 @@ pub struct OpenApiImportOptions {
     pub base_url: Option<String>,
     /// The URL of the document, to resolve relative server URLs.
     pub source_url: Option<Url>,
+    /// The name of the document, which the tools have as their origin: a URL without credentials, or the name of a file.
+    pub document_name: String,
     /// The operations to import.
     pub filter: OperationFilter,
 }
@@ -103,13 +105,14 @@ pub fn propose_tools(
             proposal.skip(&operation, "no valid tool name can be derived from it");
             continue;
         };
-        let draft = match operation.build_tool(document, assigned.name.clone(), &options.provider) {
+        let mut draft = match operation.build_tool(document, assigned.name.clone(), &options.provider) {
             Ok(draft) => draft,
             Err(error) => {
                 proposal.skip(&operation, error.to_string());
                 continue;
             }
         };
+        draft.definition.origin = Some(Box::new(operation.origin(&options.document_name)));
         bytes += draft.bytes;
         if bytes > MAX_SCHEMA_BYTES {
             return Err(DocumentError::at(

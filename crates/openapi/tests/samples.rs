@@ -23,6 +23,7 @@ fn propose(document: &OpenApiDocument) -> OpenApiProposal {
         prefix: None,
         base_url: Some("https://api.example.com".into()),
         source_url: None,
+        document_name: "openapi.json".to_owned(),
         filter: OperationFilter::default(),
     };
     propose_tools(document, &options).unwrap()

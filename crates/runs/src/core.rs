@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_machine::agent::{
     AgentRun, CallToRun, ClientResult, ClientResultError, Effect, Event, EventError, EventKind, PreparedCall,
@@ -352,15 +353,25 @@ impl RunCore {
         self.abandon_children(calls.collect());
     }
 
-    /// Cancels the child runs of calls that have ended before them. Like [`Self::check_children`], this runs as an
-    /// effect.
+    /// Cancels the child runs of calls that have ended before them. This runs in its own task: many steps can time out
+    /// at the same time, and effects that wait for the driver would hold the database connections that the driver needs.
     fn abandon_children(&mut self, calls: Vec<CallId>) {
         if calls.is_empty() {
             return;
         }
         let (host, handle, home) = (Arc::clone(&self.host), Arc::clone(&self.handle), Arc::clone(&self.home));
+        let (ended, end) = oneshot::channel();
+        self.host.spawn(
+            self.handle.id,
+            Box::pin(async move {
+                host.abandon_children(&handle, &home, &calls).await;
+                // Sending fails if the driver has stopped.
+                let _ = ended.send(());
+            }),
+        );
         self.work.effects.push(Box::pin(async move {
-            host.abandon_children(&handle, &home, &calls).await;
+            // Receiving fails if the task has panicked.
+            let _ = end.await;
             Ok(EffectOutcome::ChildrenAbandoned)
         }));
     }

@@ -598,3 +598,40 @@ fn documented_runs_print_what_the_page_shows() {
     documented.sort_unstable();
     assert_eq!(fields, documented);
 }
+
+const PETS: &str = "openapi: 3.1.0\ninfo: { title: Pets, version: 1.0.0 }\nservers: [{ url: https://pets.example }]\npaths: { /pets: { get: { operationId: listPets, responses: { 200: { description: ok } } } } }\n";
+const ARAZZO: &str = "arazzo: 1.0.1\ninfo: { title: Pets, version: 1.0.0 }\nsourceDescriptions: [{ name: shop, url: files/pets.yaml }]\nworkflows:\n- workflowId: pets\n  steps: [{ stepId: list, operationId: listPets }]\n";
+
+#[test]
+fn arazzo_document_is_imported_and_its_export_is_imported_without_a_change() {
+    let server = Server::start_without_demo(Vec::new());
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (pets, arazzo) = (file("pets.yaml", PETS), file("arazzo.yaml", ARAZZO));
+    let refused = server.run(&["workflows", "import", &arazzo]).expect_exit(6);
+    assert!(refused.err.contains("error[cannot-import]") && refused.err.contains("listPets"), "{}", refused.err);
+    server.run(&["tools", "import", "openapi", &pets, "--provider", "zoo", "--apply"]).expect_exit(0);
+    let tool = server.run(&["tools", "export", "zoo/listPets"]).expect_exit(0).json();
+    assert_eq!(tool["origin"]["document"], "pets.yaml", "the folder of the file is not sent: {tool}");
+
+    let preview = server.run(&["workflows", "import", &arazzo]).expect_exit(0).out;
+    let total = "1 imported, 0 updated, 0 unchanged, 0 skipped (nothing was written; use --apply to write)\n";
+    assert_eq!(preview, format!("+ imported   pets\n{total}"));
+    server.run(&["workflows", "get", "pets"]).expect_exit(3);
+    server.run(&["workflows", "import", &arazzo, "--provider", "shop=zoo", "--apply"]).expect_exit(0);
+    let exported = server.run(&["workflows", "export", "pets", "--format", "arazzo", "--yaml"]).expect_exit(0).out;
+    assert!(exported.contains("operationId: listPets") && exported.contains("url: pets.yaml"), "{exported}");
+    let again = server.run_with_stdin(&["workflows", "import", "-", "--apply"], &exported).expect_exit(0).out;
+    assert_eq!(again, "0 imported, 0 updated, 1 unchanged, 0 skipped\n");
+    let changed =
+        server.run_with_stdin(&["workflows", "import", "-"], &exported.replace("version: 1.0.0", "version: 1.1.0"));
+    assert!(changed.expect_exit(5).err.contains("--update"));
+
+    server.run(&["workflows", "import", &arazzo, "--provider", "zoo"]).expect_exit(2);
+    server.run(&["workflows", "export", "pets", "--arazzo-version", "1.1"]).expect_exit(2);
+    server.run(&["workflows", "export", "pets", "--format", "arazzo", "--arazzo-version", "1.1"]).expect_exit(0);
+}

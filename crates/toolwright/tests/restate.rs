@@ -20,10 +20,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use support::restate::{IDENTITY_KEY, Restate, free_ports};
-use support::runs::{SlowRun, api, define, only_envelope, scripted_model, start_run, wait_for_end, wait_until};
+use support::runs::{
+    SlowRun, api, define, only_envelope, scripted_model, slow_tool, start_run, wait_for_end, wait_until,
+};
 use support::{ADMIN_KEY, BINARY, Server};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
+use toolwright_testkit::{Faults, LOOPBACK};
 
 /// Starts Restate, and a Toolwright server that uses it to schedule durable runs.
 async fn server_with_restate(extra_env: &[(&'static str, &str)]) -> (Restate, Server) {
@@ -167,6 +170,89 @@ async fn write_completes_once_when_restate_is_killed() {
     let (run, hits) = slow_run.finish().await;
     // The Toolwright server was not killed, so it recorded the outcome of the write.
     assert_eq!((&run["status"], hits, &only_envelope(&run)["error"]), (&json!("COMPLETED"), 1, &Value::Null), "{run}");
+}
+
+/// A workflow with steps that call slow tools, a sleep, an approval and a signal, one after the other.
+async fn define_delivery(server: &Server) {
+    let steps = json!([
+        { "name": "load", "handlerRef": "slow" },
+        { "name": "nap", "handlerRef": "quantum.flow.sleep", "input": { "duration": "1s" }, "dependsOn": ["load"] },
+        { "name": "ask", "handlerRef": "quantum.flow.approval", "input": { "message": "Pack?" }, "dependsOn": ["nap"] },
+        { "name": "pack", "handlerRef": "slow", "dependsOn": ["ask"] },
+        { "name": "paid", "handlerRef": "quantum.flow.waitForSignal", "input": { "signal": "payment" }, "dependsOn": ["pack"] },
+        { "name": "each", "handlerRef": "echo", "forEach": [1, 2, 3], "input": { "n": "${item}", "usd": "${paid.usd}" }, "dependsOn": ["paid"] },
+    ]);
+    define(
+        server,
+        "workflows",
+        json!({ "refName": "deliver", "steps": steps, "output": { "paid": "${paid}", "each": "${each}" } }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn workflow_completes_although_the_server_is_killed_between_its_steps() {
+    let (restate, mut server) = server_with_restate(&[]).await;
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    define(&server, "tools", slow_tool(&faults, &json!({}))).await;
+    define_delivery(&server).await;
+    let (status, started) = post(&server, "workflows/deliver/execute/durable", json!({})).await;
+    assert_eq!(status, 202, "{started}");
+    let run = started["runId"].as_str().unwrap();
+    let path = format!("workflow-instances/{run}");
+
+    wait_until("the first call", async || (faults.hits("/slow") == 1).then_some(())).await;
+    server.kill_and_restart();
+    let step = async |server: &Server, name: &str, status: &str| {
+        wait_until(&format!("{name} {status}"), async || {
+            let (_, instance) = api(server, Method::GET, &path, None).await;
+            (instance["steps"][name]["status"] == status).then_some(instance)
+        })
+        .await
+    };
+    step(&server, "nap", "WAITING").await;
+    server.kill_and_restart();
+    let waiting = wait_for_status(&server, &path, "AWAITING_APPROVAL").await;
+    server.kill_and_restart();
+    let call = waiting["approvals"][0]["callId"].as_str().unwrap();
+    let approval = format!("runs/{run}/approvals/{call}?wait=false");
+    let (status, response) = post(&server, &approval, json!({ "decision": "approve" })).await;
+    assert_eq!(status, 202, "{response}");
+    step(&server, "pack", "RUNNING").await;
+    server.kill_and_restart();
+    step(&server, "paid", "WAITING").await;
+    server.kill_and_restart();
+    let (status, response) = post(&server, &format!("{path}/signals/payment?wait=false"), json!({ "usd": 5 })).await;
+    assert_eq!(status, 202, "{response}");
+    let done = wait_for_status(&server, &path, "COMPLETED").await;
+    let each: Vec<Value> = (1..=3).map(|n| json!({ "n": n, "usd": 5 })).collect();
+    assert_eq!(done["output"], json!({ "paid": { "usd": 5 }, "each": each }), "{done}");
+    let sql = "SELECT count(*) AS n FROM sys_invocation WHERE target_service_name = 'ToolwrightTask'";
+    assert_ne!(restate.query(sql).await, json!({ "rows": [{ "n": 0 }] }), "Restate schedules the calls");
+    faults.shutdown().await;
+}
+
+#[tokio::test]
+async fn child_workflow_of_a_step_that_times_out_is_cancelled() {
+    let (_restate, server) = server_with_restate(&[]).await;
+    let wait = |signal: &str| json!({ "name": "wait", "handlerRef": "quantum.flow.waitForSignal", "input": { "signal": signal } });
+    define(&server, "workflows", json!({ "refName": "waits", "steps": [wait("never")] })).await;
+    let mut hold = wait("go");
+    hold["dependsOn"] = json!(["sub"]);
+    let sub = json!({
+        "name": "sub", "handlerRef": "quantum.workflows.execute", "input": { "workflowRef": "waits" }, "timeout": "500ms", "onError": "continue",
+    });
+    define(&server, "workflows", json!({ "refName": "parent", "steps": [sub, hold] })).await;
+    let (_, started) = post(&server, "workflows/parent/execute/durable", json!({})).await;
+    let tree = format!("runs/{}/tree", started["runId"].as_str().unwrap());
+    // The parent waits for its signal, so that the child is not cancelled by the end of the parent.
+    wait_until("the cancelled child", async || {
+        let (_, tree) = api(&server, Method::GET, &tree, None).await;
+        (tree["root"]["children"][0]["status"] == "CANCELLED").then_some(())
+    })
+    .await;
+    let (_, parent) = api(&server, Method::GET, &format!("runs/{}", started["runId"].as_str().unwrap()), None).await;
+    assert_eq!(parent["status"], "WAITING", "{parent}");
 }
 
 #[tokio::test]

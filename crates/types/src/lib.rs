@@ -70,8 +70,8 @@ pub use tool::{
     ConditionType, ContextConfig, CostHint, DefinitionSource, EmbeddedLlmConfig, ErrorAction, ErrorSemantics,
     ExecutionMode, InvocationConfig, JsonSchema, Latency, OPERATION_PARAMETER, OnOutputMismatch, OperationMapping,
     RateLimit, ReferenceDataSelection, RoutingCondition, RoutingMode, RoutingRule, SafetyLimits, SelectorCategory,
-    SequenceEntry, SideEffects, Surface, ToolAllocation, ToolDefinition, ToolExample, ToolKind, ToolPrice, ToolStatus,
-    ToolType, UnifiedParameter,
+    SequenceEntry, SideEffects, Surface, ToolAllocation, ToolDefinition, ToolExample, ToolKind, ToolOrigin, ToolPrice,
+    ToolStatus, ToolType, UnifiedParameter,
 };
 pub use trial::{CallSource, Trial, TrialKind};
 pub use trigger::{

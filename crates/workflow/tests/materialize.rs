@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolwright_machine::workflow::{WorkflowGraph, WorkflowIssue, WorkflowSource};
 use toolwright_types::{
-    CallId, CallMetadata, ErrorCode, RunId, SideEffects, Timestamp, ToolEnvelope, ToolError, WorkflowStep,
+    CallId, CallMetadata, CallSource, ErrorCode, RunId, SideEffects, Timestamp, ToolEnvelope, ToolError, WorkflowStep,
 };
 use toolwright_workflow::materialize::{
     LeftOutReason, MAX_CALLS, MaterializeError, Materialized, NotReproducedReason, Selection, SourceAgent, SourceCall,
@@ -129,7 +129,8 @@ fn values_of_earlier_outputs_become_references() {
         ("message of the user", json!(MESSAGE), json!("${input.userMessage}")),
         ("true is a constant", json!(true), json!("${input.value}")),
         ("short text is a constant", json!("Ada"), json!("${input.value}")),
-        ("part of a word is a constant", json!("xada@example.com"), json!("${input.value}")),
+        ("end of a word is a constant", json!("xada@example.com"), json!("${input.value}")),
+        ("beginning of a word is a constant", json!("to ada@example.community"), json!("${input.value}")),
         ("null is a constant", json!(null), json!(null)),
     ] {
         let calls =
@@ -289,8 +290,8 @@ fn text_that_the_model_wrote_becomes_a_step_of_the_agent() {
 fn failed_calls_are_left_out_and_listed() {
     let calls = [
         failed(1, "load", json!({ "id": "wrong-id" })),
-        call(2, "load", json!({ "id": "ord-2024-17" }), json!({ "ok": true })),
-        failed(3, "send", json!({})),
+        failed(2, "send", json!({})),
+        call(3, "load", json!({ "id": "ord-2024-17" }), json!({ "ok": true })),
     ];
     let run = agent_run(calls, "Done.");
     let made = all(&run);
@@ -395,6 +396,15 @@ fn output_of_the_run_is_found_by_value() {
 }
 
 #[test]
+fn output_of_a_direct_call_is_the_output_of_its_tool() {
+    let mut run = agent_run([call(1, "count", json!({ "id": 7 }), json!({ "n": 3 }))], "");
+    (run.agent, run.input, run.output) = (None, Map::new(), json!({ "n": 3 }));
+    let made = all(&run);
+    assert_eq!((&made.definition.output, made.verification.output_reproduced), (&Some(json!("${count}")), Some(true)));
+    assert_eq!(made.report.links.len(), 1);
+}
+
+#[test]
 fn call_of_another_agent_becomes_an_agent_step() {
     let mut asked = call(
         1,
@@ -443,6 +453,15 @@ fn default_name_is_made_from_the_agent_or_the_tool_of_the_only_call() {
     assert_eq!(selected(&run, &one).definition.ref_name.as_str(), format!("crm/load-{suffix}"));
     let named = materialize(&run, &Selection::All, Some("orders/tell".parse().unwrap())).unwrap();
     assert_eq!(named.definition.ref_name.as_str(), "orders/tell");
+}
+
+#[test]
+fn captured_call_is_a_warning() {
+    let mut saved = call(1, "save", json!({}), json!({ "captured": true }));
+    saved.envelope.metadata.source = Some(CallSource::Captured);
+    let made = all(&agent_run([saved], "Done."));
+    let id = &made.report.steps[0].call_id;
+    assert_eq!(made.report.warnings, [format!("call `{id}` was captured, so its output is not from the tool")]);
 }
 
 /// The largest allowed number of calls, each of which reads the output of the one before it.

@@ -56,9 +56,16 @@ export function Dialog({ open, onClose, title, description, width = "md", footer
   );
 }
 
-export function Menu({ trigger, children, align = "end" }: { trigger: ReactNode; children: ReactNode; align?: "start" | "end" }) {
+interface MenuProps {
+  trigger: ReactNode;
+  children: ReactNode;
+  align?: "start" | "end";
+  defaultOpen?: boolean;
+}
+
+export function Menu({ trigger, children, align = "end", defaultOpen = false }: MenuProps) {
   return (
-    <DropdownMenu.Root>
+    <DropdownMenu.Root defaultOpen={defaultOpen}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
       <DropdownMenu.Portal>
         <DropdownMenu.Content align={align} sideOffset={6} collisionPadding={8} className="z-50 min-w-48 rounded-lg bg-surface p-1 shadow-pop">

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { neighbour, standingRules, triggerText, urgency } from "./approval";
+import { approvalTitle, neighbour, standingRules, triggerText, urgency } from "./approval";
+
+it("an approval of a workflow is named by its message", () => {
+  const toolRef = "quantum.flow.approval";
+  expect(approvalTitle({ toolRef, input: { message: "Ship it?" } })).toBe("Ship it?");
+  expect(approvalTitle({ toolRef, input: "Ship it?" })).toBe(toolRef);
+  expect(approvalTitle({ toolRef: "crm/delete", input: { message: "Bye" } })).toBe("crm/delete");
+  expect(triggerText("tool", toolRef, "orders/fulfil")).toBe("A step of the workflow orders/fulfil asks for a decision.");
+});
 
 describe("standingRules", () => {
   it("turns off each setting that required the approval", () => {

@@ -1,9 +1,21 @@
 /** What an approval means for the person who decides. */
 
+/** Whether the call is a built-in step of a workflow, which is no tool with a page. */
+export function isWorkflowStep(toolRef: string): boolean {
+  return toolRef.startsWith("quantum.");
+}
+
+/** What the person decides about: the message of a workflow, or the tool that is called. */
+export function approvalTitle({ toolRef, input }: { toolRef: string; input?: unknown }): string {
+  const message = isWorkflowStep(toolRef) ? (input as { message?: unknown } | null | undefined)?.message : undefined;
+  return typeof message === "string" && message !== "" ? message : toolRef;
+}
+
 /** Why a call needs an approval, in words. */
 export function triggerText(trigger: string, toolRef: string, agentRef: string): string {
   switch (trigger) {
     case "tool":
+      if (isWorkflowStep(toolRef)) return `A step of the workflow ${agentRef} asks for a decision.`;
       return `The tool ${toolRef} requires a confirmation of each call.`;
     case "agent":
       return `The agent ${agentRef} requires an approval of its writes.`;

@@ -19,9 +19,9 @@ export function staleKeys(event: RealmEvent): CacheKey[] {
     case "approvals":
       return [["approvals"], ["runs"], ["run", event.runId ?? ""]];
     case "tools":
-      return [["tools"], ["tool", event.ref ?? ""]];
+      return [["tools"], ["tool", event.ref ?? ""], ["agents", "reach"]];
     case "providers":
-      return [["providers"], ["provider", event.ref ?? ""], ["tools"]];
+      return [["providers"], ["provider", event.ref ?? ""], ["tools"], ["agents", "reach"]];
     case "agents":
       return [["agents"], ["agent", event.ref ?? ""]];
     case "workflows":
@@ -29,6 +29,8 @@ export function staleKeys(event: RealmEvent): CacheKey[] {
     case "step-registrations":
     case "condition-bindings":
       return [["vocabulary"]];
+    case "types":
+      return [["agents", "reach"]];
     case "drift":
       return [["drift"]];
     default:

@@ -58,6 +58,12 @@ export function hasFailed(status: string): boolean {
   return FAILED_STATUSES.includes(status as RunStatus);
 }
 
+/** The second line of a run in a list: what ran, or what kind of run it is if the first line names it. */
+export function runDetail(run: { kind: string; subject: string }): string {
+  if (run.kind === "tool") return "direct call";
+  return run.kind === "workflow" ? "workflow" : run.subject;
+}
+
 const OUTCOMES: Record<string, StatusInfo> = {
   approved: { label: "Approved", tone: "ok", icon: "done" },
   edited: { label: "Edited and approved", tone: "ok", icon: "done" },

@@ -862,6 +862,28 @@ class ApprovedCallView(TypedDict):
     """The run of the call."""
 
 
+class ArazzoImportBody(TypedDict):
+    """An Arazzo document to import."""
+
+    document: Any
+    """The document: an object, or a string in JSON or YAML."""
+
+    dryRun: NotRequired[bool | None]
+    """Whether to return the result without saving anything."""
+
+    providers: NotRequired[dict[str, str] | None]
+    """The provider whose tools call the operations of a source description, by the name of the source description.
+    Default: the tools that were imported from the URL of the source description, otherwise those of the provider with
+    the name of the source description.
+    """
+
+    update: NotRequired[bool | None]
+    """Whether to replace workflows that exist and differ."""
+
+    workflowId: NotRequired[str | None]
+    """The id of a workflow of the document, to import only this workflow and those that it executes."""
+
+
 class ArmReport(TypedDict):
     """The results of one arm."""
 
@@ -3672,6 +3694,11 @@ class OpenApiImportBody(TypedDict):
     providerRef: NotRequired[str | None]
     """The provider, which is created if it does not exist. Default: a provider that is named after the API."""
 
+    source: NotRequired[str | None]
+    """The URL or the file name of `document`, which the `origin` of the tools names. User, query and fragment of a URL and
+    the folders of a file are removed. Default: `url`, otherwise the name of the provider with `.json`.
+    """
+
     update: NotRequired[bool | None]
     """Whether to replace tools that were imported before."""
 
@@ -5891,6 +5918,8 @@ class ToolDefinition(TypedDict):
 
     onOutputMismatch: NotRequired[OnOutputMismatch | None]
 
+    origin: NotRequired[ToolOrigin | None]
+
     outputJsonSchema: NotRequired[Any]
     """The complete schema of the output, an object or a string with JSON."""
 
@@ -6098,6 +6127,22 @@ class ToolInvocation(TypedDict):
 
 ToolKind = Literal["simple", "composite", "agentic"]
 """The kind of a tool."""
+
+
+class ToolOrigin(TypedDict):
+    """The operation of an OpenAPI document that a tool was imported from."""
+
+    document: str
+    """The URL of the document without user, query and fragment, or the name of its file."""
+
+    method: str
+    """The HTTP method."""
+
+    operationId: NotRequired[str | None]
+    """The `operationId` in the document."""
+
+    path: str
+    """The path in the document, such as `/orders/{id}`."""
 
 
 class ToolPrice(TypedDict):
@@ -6400,6 +6445,8 @@ class ToolView(TypedDict):
     """A name in any form, up to 128 characters, without the restrictions of `refName`. Default: `refName`."""
 
     onOutputMismatch: NotRequired[OnOutputMismatch | None]
+
+    origin: NotRequired[ToolOrigin | None]
 
     outputJsonSchema: NotRequired[Any]
     """The complete schema of the output, an object or a string with JSON."""
@@ -7178,6 +7225,28 @@ class WorkflowExecuteBody(TypedDict):
 
     version: NotRequired[str | None]
     """An exact version of the workflow or a requirement such as `^1.2`. Default: the highest active version."""
+
+
+class WorkflowImportView(TypedDict):
+    """The result of an import of workflows."""
+
+    dryRun: bool
+    """Whether the import was a dry run, which saves nothing."""
+
+    imported: list[ImportedView]
+    """The new workflows."""
+
+    unchanged: list[ImportedView]
+    """The workflows that are already up to date."""
+
+    updated: list[ImportedView]
+    """The replaced workflows."""
+
+    warnings: list[str]
+    """Warnings about the import."""
+
+    workflows: list[WorkflowDefinition]
+    """The definitions of all workflows of the import, in the order of the document."""
 
 
 class WorkflowInstanceView(TypedDict):

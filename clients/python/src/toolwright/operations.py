@@ -1776,6 +1776,13 @@ def count_workflows(*, query: str | None = None) -> Operation[CountView]:
     return Operation("GET", "/api/v1/ai/workflows/count", query={"query": query})
 
 
+def import_arazzo(body: ArazzoImportBody) -> Operation[WorkflowImportView]:
+    """Imports the workflows of an Arazzo document, all of them or none. The operations of the document must have been imported
+    as tools before.
+    """
+    return Operation("POST", "/api/v1/ai/workflows/import", body=body)
+
+
 def query_workflows(body: QueryBody) -> Operation[Page[WorkflowView]]:
     """Lists definitions by a filter in the body."""
     return Operation("POST", "/api/v1/ai/workflows/query", body=body, form="page")
@@ -1846,6 +1853,21 @@ def start_workflow(ref: str, body: WorkflowExecuteBody) -> Operation[AcceptedVie
 def stream_workflow(ref: str, body: WorkflowExecuteBody) -> StreamOperation:
     """Runs a workflow and streams its events."""
     return StreamOperation("POST", path("/api/v1/ai/workflows/{ref}/execute/stream", ref), body=body)
+
+
+def export_workflow(
+    ref: str,
+    *,
+    version: str | None = None,
+    format: str | None = None,
+    arazzo_version: str | None = None,
+) -> Operation[Any]:
+    """Writes a workflow, and those that it executes, as an Arazzo document."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/workflows/{ref}/export", ref),
+        query={"version": version, "format": format, "arazzoVersion": arazzo_version},
+    )
 
 
 def draw_workflow(ref: str, *, version: str | None = None, format: str | None = None) -> Operation[str]:

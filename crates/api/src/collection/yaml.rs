@@ -130,6 +130,11 @@ fn parse(bytes: &Bytes) -> Result<(Value, String), Problem> {
     Ok((value, text.to_owned()))
 }
 
+/// Parses a text with one document in YAML or JSON.
+pub(crate) async fn parse_text(text: String) -> Result<Value, Problem> {
+    offload(move || parse(&Bytes::from(text)).map(|(value, _)| value)).await?
+}
+
 fn too_large() -> Problem {
     let limits = format!("at most {MAX_NODES} values and {MAX_STRING_BYTES} bytes of text");
     Problem::new(Code::PayloadTooLarge, format!("the YAML document must have {limits}; use less data"))

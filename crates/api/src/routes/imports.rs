@@ -9,7 +9,7 @@ use toolwright_engine::Imports;
 use toolwright_engine::imports::{
     DocumentSource, GrpcImport, ImportReport, InvalidOperationFilter, OpenApiImport, OperationFilter, Url,
 };
-use toolwright_types::{RefName, ToolProviderConfig};
+use toolwright_types::{RefName, ToolOrigin, ToolProviderConfig};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -33,6 +33,10 @@ pub(crate) struct OpenApiImportBody {
     /// The URL of the document, instead of `document`.
     #[serde(default)]
     url: Option<String>,
+    /// The URL or the file name of `document`, which the `origin` of the tools names. User, query and fragment of a URL and
+    /// the folders of a file are removed. Default: `url`, otherwise the name of the provider with `.json`.
+    #[serde(default)]
+    source: Option<String>,
     /// The provider, which is created if it does not exist. Default: a provider that is named after the API.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
@@ -195,8 +199,12 @@ impl OpenApiImportBody {
     fn into_import(self) -> Result<OpenApiImport, Problem> {
         let document = document_source(self.document, self.url)?;
         let base_url = self.base_url.as_deref().map(|url| parse_url("/baseUrl", url)).transpose()?;
+        let unnamed =
+            || Problem::invalid("/source", "must be the URL or the name of a file, with at most 2,048 characters");
+        let source = self.source.map(|source| ToolOrigin::document_name(&source).ok_or_else(unnamed)).transpose()?;
         Ok(OpenApiImport {
             document,
+            source,
             provider: self.provider_ref,
             prefix: self.prefix,
             base_url: base_url.map(trim_trailing_slash),

@@ -4,6 +4,7 @@ pub(crate) mod agentic_tools;
 pub(crate) mod agents;
 pub(crate) mod ai_tools;
 pub(crate) mod approvals;
+pub(crate) mod arazzo;
 pub(crate) mod blobs;
 pub(crate) mod composite_tools;
 pub(crate) mod conversations;

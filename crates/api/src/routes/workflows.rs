@@ -14,7 +14,7 @@ use crate::extract::{Caller, PathName, QueryParams};
 use crate::problem::Problem;
 use crate::revisions;
 use crate::routes::tools::split_reference;
-use crate::routes::workflow_graph;
+use crate::routes::{arazzo, workflow_graph};
 use crate::state::AppState;
 
 impl Collection for WorkflowDefinition {
@@ -47,6 +47,8 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(check_stored))
         .routes(routes!(workflow_graph::graph))
         .routes(routes!(workflow_graph::compare))
+        .routes(routes!(arazzo::import))
+        .routes(routes!(arazzo::export))
         .merge(collection::routes::<StepRegistration>())
         .merge(revisions::routes::<StepRegistration>())
         .merge(collection::routes::<ConditionBinding>())

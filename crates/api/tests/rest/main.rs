@@ -15,6 +15,7 @@ mod ai_tools;
 mod api_records;
 mod apply_sets;
 mod approval_lists;
+mod arazzo;
 mod bad_input;
 mod browser_sessions;
 mod calls;

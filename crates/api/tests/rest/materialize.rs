@@ -8,6 +8,7 @@ crate::on_both_databases!(
     run_of_an_agent_becomes_a_workflow_with_the_same_calls_and_output,
     one_call_becomes_a_workflow_with_its_exact_input,
     pinned_call_becomes_a_workflow,
+    redacted_values_and_truncated_outputs_are_reported_and_never_copied,
     invalid_requests_are_refused_and_nothing_is_saved,
     only_the_owner_of_a_run_materializes_it
 );
@@ -168,6 +169,39 @@ async fn pinned_call_becomes_a_workflow(server: Server) {
     assert_eq!(made["report"]["steps"][0]["callId"], run["pins"]["label"]["call_id"]);
     let instance = server.post("workflows/label-again/execute", json!({})).await.expect(200);
     assert_eq!(instance["output"], run["pins"]["label"]["output"], "{instance}");
+}
+
+async fn redacted_values_and_truncated_outputs_are_reported_and_never_copied(server: Server) {
+    server.define_echo("big", json!({ "maxOutputBytes": 200 })).await;
+    server.define_echo("use", json!({})).await;
+    let rows: Vec<Value> = (0..50).map(|row| json!({ "id": format!("row-{row:04}") })).collect();
+    let call = |name: &str, arguments: Value| json!({ "toolCalls": [{ "name": name, "arguments": arguments }] });
+    let used = json!({ "first": "row-0000", "last": "row-0049", "token": "[redacted]" });
+    let rules = json!([
+        { "when": { "turn": 0 }, "reply": call("big", json!({ "rows": rows })) },
+        { "when": { "turn": 1 }, "reply": call("use", used) },
+        { "reply": { "text": "Done." } },
+    ]);
+    server.define_agent("reader", rules, json!({ "toolRefs": ["big", "use"] })).await;
+    let run = server.run("reader", "Read.").await;
+    let path = format!("runs/{}/materialize", text(&run["runId"]));
+    let made = server.post(&path, json!({ "name": "read", "save": true })).await.expect(201);
+    let definition = &made["definition"];
+    let input = json!({ "first": "${big.rows[0].id}", "last": "${input.last}", "token": "${input.token}" });
+    assert_eq!(definition["steps"][1]["input"], input, "{made}");
+    assert_eq!(definition["inputSchema"]["required"], json!(["token"]));
+    assert!(!definition.to_string().contains("redacted]"), "{definition}");
+    assert_eq!(made["report"]["truncated"], json!(["big"]));
+    let listed = &made["verification"]["notReproduced"][0];
+    let expected =
+        json!({ "step": "use", "path": "/token", "recorded": "[redacted]", "computed": null, "reason": "redacted" });
+    assert_eq!(listed, &expected);
+    // The caller must set the value that was redacted.
+    let problem = server.post("workflows/read/execute", json!({})).await.expect(400);
+    assert_eq!(problem["code"], "invalid-request");
+    let instance = server.post("workflows/read/execute", json!({ "input": { "token": "secret" } })).await.expect(200);
+    let output = json!({ "first": "row-0000", "last": "row-0049", "token": "secret" });
+    assert_eq!(instance["output"], json!({ "use": output }), "{instance}");
 }
 
 async fn invalid_requests_are_refused_and_nothing_is_saved(server: Server) {

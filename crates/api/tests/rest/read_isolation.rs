@@ -60,6 +60,13 @@ impl Owned {
         let workflow =
             json!({ "refName": "hidden-workflow", "steps": [{ "name": "hidden", "handlerRef": "hidden-step" }] });
         admin.post("workflows", workflow).await.expect(201);
+        let origin = json!({ "document": "hidden.json", "operationId": "hidden", "method": "GET", "path": "/hidden" });
+        let operation = json!({ "refName": "hidden-operation", "toolType": "EXTERNAL_REST", "providerRef": "hidden-provider",
+            "invocation": { "method": "GET", "path": "/hidden" }, "origin": origin });
+        admin.post("tools", operation).await.expect(201);
+        let workflow =
+            json!({ "refName": "hidden-calls", "steps": [{ "name": "hidden", "handlerRef": "hidden-operation" }] });
+        admin.post("workflows", workflow).await.expect(201);
         let routes = json!({ "name": "hidden-router", "slug": "hidden-router", "description": "d", "routingMode": "rule_based",
             "operations": [{ "operationSlug": "big", "actionSlug": "hidden-big" }], "defaultOperationId": "big" });
         admin.post("/api/v1/composite-tools", routes).await.expect(201);
@@ -108,6 +115,7 @@ impl Owned {
             ("tool-providers", "ref") => "hidden-provider",
             ("prompt-fragments", "ref") => "hidden-fragment",
             ("types", "ref") => "HiddenType",
+            ("workflows", "ref") if path.ends_with("/export") => "hidden-calls",
             ("workflows", "ref") => "hidden-workflow",
             ("workflow-instances", "id") => &self.instance,
             ("step-registrations", "ref") => "hidden-step",
@@ -168,8 +176,10 @@ fn routes(owned: &Owned) -> Vec<Route> {
                 _ => {}
             }
         }
-        if template == "/api/query/export" {
-            path.push_str("?rootType=HiddenType");
+        match template.as_str() {
+            "/api/query/export" => path.push_str("?rootType=HiddenType"),
+            "/api/v1/ai/workflows/{ref}/export" => path.push_str("?format=arazzo"),
+            _ => {}
         }
         Route { template: template.clone(), path, query }
     });

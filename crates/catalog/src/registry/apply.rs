@@ -188,7 +188,8 @@ impl Registry {
         Ok(current.map(|document| document.body).or_else(|| definition.replaced_built_in(&self.catalog)))
     }
 
-    async fn stored_with_version<T: Definition>(
+    /// Returns a version of a definition if it exists.
+    pub(super) async fn stored_with_version<T: Definition>(
         &self,
         session: &Session,
         name: &RefName,
@@ -248,7 +249,7 @@ impl<'a> Plan<'a> {
             };
         }
         let (batch, applied, invalid, changed_tools) = (Batch::default(), Vec::new(), Vec::new(), Vec::new());
-        let names = WrittenNames { tools: tools.into(), agents: agents.into() };
+        let names = WrittenNames { tools: tools.into(), agents: agents.into(), ..WrittenNames::default() };
         Self { session, names, batch, applied, invalid, changed_tools }
     }
 }

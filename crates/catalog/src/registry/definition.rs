@@ -47,6 +47,8 @@ pub struct WrittenNames {
     pub tools: Arc<HashSet<String>>,
     /// The agents.
     pub agents: Arc<HashSet<String>>,
+    /// The workflows.
+    pub workflows: Arc<HashSet<String>>,
 }
 
 impl ValidationContext<'_> {
@@ -64,6 +66,12 @@ impl ValidationContext<'_> {
     pub(super) fn is_written_agent(&self, reference: &str) -> bool {
         let name = reference.split_once('@').map_or(reference, |(name, _)| name);
         self.written.agents.contains(&name.to_ascii_lowercase())
+    }
+
+    /// Whether a workflow, by name or `name@requirement`, is written in the same transaction.
+    pub(super) fn is_written_workflow(&self, reference: &str) -> bool {
+        let name = reference.split_once('@').map_or(reference, |(name, _)| name);
+        self.written.workflows.contains(&name.to_ascii_lowercase())
     }
 }
 

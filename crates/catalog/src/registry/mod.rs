@@ -39,6 +39,7 @@ pub use origin::WriteOrigin;
 pub use parse::{json_pointer, merge_patch};
 pub use uses::{Use, Uses};
 pub(crate) use uses::{record_tools, referenced_tools};
+pub use workflow::WorkflowPlan;
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};

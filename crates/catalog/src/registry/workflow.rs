@@ -1,5 +1,7 @@
 //! Implements [`Definition`] for workflows, step registrations and condition bindings, including their validation.
 
+use std::collections::HashSet;
+
 use semver::Version;
 use serde_json::{Map, Value};
 use toolwright_authz::Resource;
@@ -8,12 +10,14 @@ use toolwright_machine::workflow::WorkflowIssue;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::step_handlers::PREFIX;
 use toolwright_types::{
-    ConditionBinding, Document, DocumentKind, RefName, StepRegistration, ToolStatus, WorkflowDefinition,
+    ConditionBinding, DefinitionSource, Document, DocumentKind, RefName, StepRegistration, ToolStatus,
+    WorkflowDefinition,
 };
 
 use super::agent::tool_warning;
 use super::{
-    Definition, Registry, RegistryError, ValidationContext, WrittenNames, parse, security_uri_issue, workflow_check,
+    Batch, Definition, Registry, RegistryError, ValidationContext, WrittenNames, parse, security_uri_issue,
+    workflow_check,
 };
 use crate::Unavailable;
 use crate::access::Session;
@@ -92,6 +96,64 @@ impl Registry {
         let context =
             ValidationContext { catalog: &self.catalog, models: &self.models, realm: &session.realm, written };
         Ok(check_workflow(workflow, &context).await?)
+    }
+}
+
+/// Workflows that are about to be saved together.
+#[derive(Default)]
+pub struct WorkflowPlan {
+    /// The workflows that are new or differ from the stored ones.
+    pub batch: Batch,
+    /// The names of the new workflows.
+    pub created: Vec<RefName>,
+    /// The names of the workflows that differ from the stored ones.
+    pub updated: Vec<RefName>,
+    /// The names of the workflows that are stored already.
+    pub unchanged: Vec<RefName>,
+    /// Warnings for the author.
+    pub warnings: Vec<String>,
+}
+
+impl Registry {
+    /// Checks workflows as a save does, and compares them with the stored ones. Writes nothing. The path of an issue begins
+    /// with the position of its workflow.
+    pub async fn plan_workflows(
+        &self,
+        session: &Session,
+        workflows: Vec<WorkflowDefinition>,
+    ) -> Result<WorkflowPlan, RegistryError> {
+        let (mut plan, mut invalid) = (WorkflowPlan::default(), Vec::new());
+        let names: HashSet<String> = workflows.iter().map(|workflow| workflow.ref_name.key()).collect();
+        let written = WrittenNames { workflows: names.into(), ..WrittenNames::default() };
+        for (at, workflow) in workflows.into_iter().enumerate() {
+            let name = workflow.ref_name.clone();
+            let current = self.find::<WorkflowDefinition>(session, &name).await?;
+            self.may_replace(session, current.as_ref(), &workflow)?;
+            match self.check_among(&session.realm, &workflow, written.clone()).await {
+                Ok(warnings) => plan.warnings.extend(warnings.into_iter().map(|warning| format!("{name}: {warning}"))),
+                Err(RegistryError::Invalid(Issues(issues))) => {
+                    invalid.extend(issues.into_iter().map(|DefinitionIssue { path, message }| DefinitionIssue {
+                        path: format!("/workflows/{at}{path}"),
+                        message: format!("workflow `{name}`: {message}"),
+                    }));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            let version = workflow.version.to_string();
+            let stored = match &current {
+                Some(_) => self.stored_with_version::<WorkflowDefinition>(session, &name, &version).await?,
+                None => None,
+            };
+            if stored.is_some_and(|stored| stored.body == workflow) {
+                plan.unchanged.push(name);
+                continue;
+            }
+            plan.batch.add(current.as_ref(), Self::prepare_revision(&workflow, DefinitionSource::Manual)?);
+            let list = if current.is_some() { &mut plan.updated } else { &mut plan.created };
+            list.push(name);
+        }
+        if invalid.is_empty() { Ok(plan) } else { Err(RegistryError::Invalid(Issues(invalid))) }
     }
 }
 

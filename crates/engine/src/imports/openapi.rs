@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolwright_openapi::{OpenApiDocument, OpenApiImportOptions, OpenApiProposal, OperationFilter};
-use toolwright_types::{DefinitionSource, RefName, ToolProviderConfig};
+use toolwright_types::{DefinitionSource, RefName, ToolOrigin, ToolProviderConfig};
 use url::Url;
 
 use super::fetch::fetch_text;
@@ -15,6 +15,8 @@ use toolwright_catalog::registry::RegistryError;
 pub struct OpenApiImport {
     /// The document.
     pub document: DocumentSource,
+    /// The name of the document. `None` means its URL without credentials, or a name that is derived from the provider.
+    pub source: Option<String>,
     /// The provider, which is created if it does not exist. `None` derives the name from the title of the API.
     pub provider: Option<RefName>,
     /// The prefix of tool names. `None` means the provider's name. An empty text means no prefix.
@@ -52,7 +54,7 @@ impl Imports {
 
     /// Parses the document and proposes tools. This work runs on blocking threads.
     async fn propose_openapi(&self, session: &Session, import: OpenApiImport) -> Result<Proposal, ImportError> {
-        let OpenApiImport { document, provider: name, prefix, base_url, filter, .. } = import;
+        let OpenApiImport { document, source, provider: name, prefix, base_url, filter, .. } = import;
         let mut existing = match &name {
             Some(name) => self.registry.find::<ToolProviderConfig>(session, name).await?,
             None => None,
@@ -80,7 +82,10 @@ impl Imports {
         };
         let known_url = existing.as_ref().and_then(|provider| provider.body.base_url.clone());
         let base_url = base_url.or(known_url);
-        let options = OpenApiImportOptions { provider: name, prefix, base_url, source_url, filter };
+        let document_name = source
+            .or_else(|| ToolOrigin::document_name(source_url.as_ref()?.as_str()))
+            .unwrap_or_else(|| format!("{}.json", name.as_str().replace('/', "-")));
+        let options = OpenApiImportOptions { provider: name, prefix, base_url, source_url, document_name, filter };
         let OpenApiProposal { provider, tools, skipped, auth_hint, mut warnings, .. } =
             run_blocking(move || toolwright_openapi::propose_tools(&document, &options)).await??;
         match &existing {

@@ -25,6 +25,7 @@ fn options() -> OpenApiImportOptions {
         prefix: None,
         base_url: Some("https://shop.example.com".into()),
         source_url: None,
+        document_name: "openapi.json".to_owned(),
         filter: OperationFilter::default(),
     }
 }

@@ -265,8 +265,13 @@ pub(super) fn document_source(source: &str) -> Result<(&'static str, String), Fa
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(("url", source.to_owned()));
     }
+    Ok(("document", read_document(source)?))
+}
+
+/// Reads the text of a file or of standard input.
+pub(super) fn read_document(source: &str) -> Result<String, Failure> {
     let text = String::from_utf8(read_source(source)?);
-    Ok(("document", text.map_err(|_| Failure::Usage(format!("cannot read `{source}`: not valid UTF-8")))?))
+    text.map_err(|_| Failure::Usage(format!("cannot read `{source}`: not valid UTF-8")))
 }
 
 /// Reads a file or standard input, with a usage error on failure.

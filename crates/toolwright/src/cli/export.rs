@@ -29,7 +29,7 @@ pub(crate) struct ExportArgs {
 pub(crate) struct JsonExportArgs {
     /// refName or ID of the definition
     #[arg(value_name = "REF", value_parser = parse_name)]
-    reference: String,
+    pub(super) reference: String,
 }
 
 /// Prints a definition as JSON or YAML, in a form that `apply` accepts.

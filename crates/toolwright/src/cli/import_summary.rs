@@ -1,6 +1,6 @@
 //! Prints the result of an import as text.
 
-use toolwright_api::wire::{ImportView, McpImportView, TypeImportView};
+use toolwright_api::wire::{ImportView, McpImportView, TypeImportView, WorkflowImportView};
 
 use super::Context;
 use super::failure::Failure;
@@ -71,6 +71,18 @@ impl<'a> From<&'a McpImportView> for ImportSummary<'a> {
             unchanged: 0,
             skipped: view.skipped.iter().map(|skipped| (&*skipped.ref_name, &*skipped.reason)).collect(),
             warnings: &[],
+        }
+    }
+}
+
+impl<'a> From<&'a WorkflowImportView> for ImportSummary<'a> {
+    fn from(view: &'a WorkflowImportView) -> Self {
+        Self {
+            imported: view.imported.iter().map(|workflow| workflow.ref_name.as_str()).collect(),
+            updated: view.updated.iter().map(|workflow| workflow.ref_name.as_str()).collect(),
+            unchanged: view.unchanged.len(),
+            skipped: Vec::new(),
+            warnings: &view.warnings,
         }
     }
 }

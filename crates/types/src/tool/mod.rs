@@ -5,6 +5,7 @@ mod behavior;
 mod composite;
 mod invocation;
 mod kind;
+mod origin;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +32,7 @@ pub use self::composite::{
 };
 pub use self::invocation::{BodyTemplate, InvocationConfig, JsonSchema, ToolType};
 pub use self::kind::ToolKind;
+pub use self::origin::ToolOrigin;
 
 /// A tool as its author wrote it. Absent fields have defaults. Methods such as `effects` return the value with defaults
 /// applied.
@@ -86,6 +88,9 @@ pub struct ToolDefinition {
     /// The provider whose connection the tool uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_ref: Option<String>,
+    /// The operation that the tool was imported from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<ToolOrigin>>,
 
     /// Older form of `sideEffects`: true is `writes`, false is `reads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,6 +215,7 @@ impl ToolDefinition {
             tool_type,
             invocation: InvocationConfig::default(),
             provider_ref: None,
+            origin: None,
             has_side_effects: None,
             side_effects: None,
             idempotent: false,

@@ -1,1 +1,1 @@
-import{gt as e}from"./app.js";import{tt as t}from"./Badge.js";var n=t();function r({kind:t,subject:r,className:i,children:a}){return(0,n.jsx)(e,{to:t===`agent`?`/agents/$ref`:t===`workflow`?`/workflows/$ref`:`/tools/$ref`,params:{ref:r},className:i,children:a})}export{r as t};
+import{kt as e}from"./app.js";import{F as t}from"./cx.js";var n=t();function r({kind:t,subject:r,className:i,children:a}){return(0,n.jsx)(e,{to:t===`agent`?`/agents/$ref`:t===`workflow`?`/workflows/$ref`:`/tools/$ref`,params:{ref:r},className:i,children:a})}export{r as t};

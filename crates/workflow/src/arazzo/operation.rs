@@ -104,11 +104,15 @@ impl OperationTool {
         }
         let mut parameters = Vec::new();
         let mut rest = invocation.path.as_deref()?;
+        let mut names = tool.origin.as_ref().map(|origin| origin.path.as_str());
         while let Some((_, after)) = rest.split_once("${") {
             let (expression, tail) = after.split_once('}')?;
             let field = parameter_field(expression)?;
-            // The template does not contain the name in the path, which has only a meaning within the document.
-            parameters.push(OperationParameter { name: field.clone(), location: ParameterLocation::Path, field });
+            // The template does not contain the name in the path of the document.
+            let name = names.and_then(|path| path.split_once('{')?.1.split_once('}'));
+            names = name.map(|(_, rest)| rest);
+            let name = name.map_or_else(|| field.clone(), |(name, _)| name.to_owned());
+            parameters.push(OperationParameter { name, location: ParameterLocation::Path, field });
             rest = tail;
         }
         let query = invocation.query.iter().map(|(name, value)| {

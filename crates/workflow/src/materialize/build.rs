@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use toolwright_types::{RefName, SideEffects, WorkflowDefinition, WorkflowStep, step_handlers};
+use toolwright_types::{CallSource, RefName, SideEffects, WorkflowDefinition, WorkflowStep, step_handlers};
 
 use super::inputs::{InputPlace, Inputs};
 use super::names::{Names, last_part};
@@ -183,6 +183,10 @@ impl Builder<'_> {
         self.drafts.push(Draft { step, needs: target.needs, recorded });
         if envelope.truncated {
             self.report.truncated.push(call.name.clone());
+        }
+        if envelope.metadata.source == Some(CallSource::Captured) {
+            let warning = format!("call `{}` was captured, so its output is not from the tool", envelope.call_id);
+            self.report.warnings.push(warning);
         }
         self.report.steps.push(CallStep {
             step: call.name.clone(),

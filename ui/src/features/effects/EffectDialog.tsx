@@ -18,7 +18,7 @@ export function EffectDialog({ effect, onClose }: { effect: Effect; onClose: () 
       onClose={onClose}
       width="lg"
       title={`${effect.toolRef} ${effect.version}`}
-      description={effect.agentRef ? `Written by the agent ${effect.agentRef}` : "Written by a direct call"}
+      description={effect.agentRef ? `Written by the agent ${effect.agentRef}` : "Written by a direct call or a workflow"}
     >
       <div className="flex flex-col gap-5">
         <Facts

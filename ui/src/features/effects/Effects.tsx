@@ -107,7 +107,7 @@ export function Effects() {
 function NoEffects() {
   return (
     <Empty icon={Zap} title="No write yet">
-      When an agent or a direct call changes something in another system, the exact write appears here. Select writes to undo them together.
+      When an agent, a workflow or a direct call changes something in another system, the exact write appears here. Select writes to undo them together.
     </Empty>
   );
 }
@@ -168,7 +168,7 @@ function Row({ effect, marked, onMark, onOpen }: RowProps) {
       />
       <button type="button" onClick={() => onOpen(effect.id)} className="min-w-0 text-left -outline-offset-2 before:absolute before:inset-0">
         <span className="block truncate font-medium">{effect.toolRef}</span>
-        <span className="block truncate text-xs text-faint">{effect.agentRef ?? "direct call"}</span>
+        <span className="block truncate text-xs text-faint">{effect.agentRef ?? "direct call or workflow"}</span>
       </button>
       <span className="hidden truncate font-mono text-xs text-muted md:block">{preview(effect.input)}</span>
       <span>

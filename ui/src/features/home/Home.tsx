@@ -8,9 +8,10 @@ import { Empty, ErrorState, Loading } from "@/components/States";
 import { Time, useNow } from "@/components/Time";
 import { useClientActions, useWaitingApprovals } from "@/data/approvals";
 import { OPEN_FILTER, type RunSummary, useRecentRuns, useRunCount, useRunsSince } from "@/data/runs";
+import { approvalTitle } from "@/model/approval";
 import { costSince, hourlyActivity, midnight } from "@/model/activity";
 import { cost, count, firstLine, plural } from "@/model/format";
-import { FAILED_STATUSES } from "@/model/status";
+import { FAILED_STATUSES, runDetail } from "@/model/status";
 import { ActivityChart } from "./ActivityChart";
 import { FirstSteps } from "./FirstSteps";
 
@@ -114,7 +115,7 @@ function WaitingCard() {
           <li key={approval.callId + approval.runId}>
             <Link to="/inbox" search={{ call: approval.callId }} className="flex items-center gap-3 px-4 py-2.5 -outline-offset-2 hover:bg-hover">
               <span className="min-w-0 flex-1">
-                <span className="block truncate font-medium">{approval.toolRef}</span>
+                <span className="block truncate font-medium">{approvalTitle(approval)}</span>
                 <span className="block truncate text-xs text-faint">requested by {approval.agentRef}</span>
               </span>
               <Time at={approval.requestedAt} className="shrink-0 text-xs text-faint tabular" />
@@ -196,7 +197,7 @@ function RunRow({ run }: { run: RunSummary }) {
       <Link to="/runs/$id" params={{ id: run.id }} className="flex items-center gap-3 px-4 py-2.5 -outline-offset-2 hover:bg-hover">
         <span className="min-w-0 flex-1">
           <span className="block truncate font-medium">{run.userMessage ? firstLine(run.userMessage) : run.subject}</span>
-          <span className="block truncate text-xs text-faint">{run.userMessage ? run.subject : "direct call"}</span>
+          <span className="block truncate text-xs text-faint">{runDetail(run)}</span>
         </span>
         <RunStatusBadge status={run.status} />
         <Time at={run.startedAt} className="w-16 shrink-0 text-right text-xs text-faint tabular" />

@@ -14,7 +14,7 @@ import { type Approval, useDecide } from "@/data/approvals";
 import { useRun } from "@/data/runs";
 import { useTool } from "@/data/tools";
 import { useIsAdmin } from "@/data/session";
-import { triggerText, urgency } from "@/model/approval";
+import { approvalTitle, isWorkflowStep, triggerText, urgency } from "@/model/approval";
 import type { Json } from "@/model/diff";
 import { exactTime, shortId } from "@/model/format";
 import { parseJson } from "@/model/json";
@@ -74,7 +74,7 @@ export function ApprovalDetail({ approval, onDecided, onAlways }: ApprovalDetail
 }
 
 function Heading({ approval }: { approval: Approval }) {
-  const builtIn = isBuiltIn(approval);
+  const builtIn = isWorkflowStep(approval.toolRef);
   const tool = useTool(builtIn ? undefined : approval.toolRef, approval.version).data;
   const kind = useRun(approval.runId).data?.kind ?? "agent";
   const now = useNow();
@@ -89,7 +89,7 @@ function Heading({ approval }: { approval: Approval }) {
       </p>
       <h2 className="text-lg font-semibold tracking-[-0.012em] [overflow-wrap:anywhere]">
         {builtIn ? (
-          approval.toolRef
+          approvalTitle(approval)
         ) : (
           <>
             <Link to="/tools/$ref" params={{ ref: approval.toolRef }} className="hover:underline">
@@ -281,13 +281,8 @@ function DecisionBar({ approval, onDecided, onAlways }: ApprovalDetailProps) {
 
 /** Why no change of a definition can replace the approval, or undefined. */
 function alwaysObstacle(approval: Approval, isAdmin: boolean): string | undefined {
-  if (isBuiltIn(approval)) return "The approval is a step of the workflow; change the workflow instead";
+  if (isWorkflowStep(approval.toolRef)) return "The approval is a step of the workflow; change the workflow instead";
   return isAdmin ? undefined : "Only administrators may change the definitions that require the approval";
-}
-
-/** Whether the call is a built-in step of a workflow, which is no tool with a page. */
-function isBuiltIn(approval: Approval): boolean {
-  return approval.toolRef.startsWith("quantum.");
 }
 
 function Action({ keyName, children }: { keyName: string; children: ReactNode }) {

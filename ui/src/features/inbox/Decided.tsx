@@ -6,6 +6,7 @@ import { Facts } from "@/components/Fields";
 import { Empty, ErrorState, Loading } from "@/components/States";
 import { Time } from "@/components/Time";
 import { type Approval, useDecidedApprovals } from "@/data/approvals";
+import { approvalTitle } from "@/model/approval";
 import type { Json } from "@/model/diff";
 import { preview } from "@/model/entries";
 import { exactTime, shortId } from "@/model/format";
@@ -37,7 +38,7 @@ export function Decided({ selected, onSelect }: { selected: string | undefined; 
                 key={item.runId + item.callId}
                 selected={item === current}
                 onSelect={() => onSelect(item.callId)}
-                title={item.toolRef}
+                title={approvalTitle(item)}
                 aside={item.decision && <OutcomeBadge name={item.decision.outcome} />}
                 subtitle={
                   item.decision && (
@@ -80,7 +81,7 @@ function DecidedDetail({ approval }: { approval: Approval }) {
       <header>
         <p className="text-muted">{approval.agentRef} requested</p>
         <h2 className="text-lg font-semibold">
-          {approval.toolRef} <span className="text-sm font-normal text-faint">{approval.version}</span>
+          {approvalTitle(approval)} <span className="text-sm font-normal text-faint">{approval.version}</span>
         </h2>
       </header>
       <Facts

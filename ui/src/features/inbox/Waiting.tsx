@@ -4,7 +4,7 @@ import { Button } from "@/components/Button";
 import { Empty, ErrorNote, ErrorState, Loading } from "@/components/States";
 import { Time } from "@/components/Time";
 import { type Approval, useDecide, useWaitingApprovals } from "@/data/approvals";
-import { neighbour } from "@/model/approval";
+import { neighbour, approvalTitle } from "@/model/approval";
 import { preview } from "@/model/entries";
 import { plural } from "@/model/format";
 import { isTyping } from "@/model/keyboard";
@@ -79,7 +79,7 @@ export function Waiting({ selected, onSelect }: { selected: string | undefined; 
                       className="size-4 accent-accent-line"
                     />
                   }
-                  title={item.toolRef}
+                  title={approvalTitle(item)}
                   aside={<Time at={item.requestedAt} />}
                   subtitle={`requested by ${item.agentRef}`}
                   note={preview(item.input)}

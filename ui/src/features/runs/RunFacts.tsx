@@ -8,6 +8,7 @@ import { SubjectLink } from "@/components/SubjectLink";
 import { Warnings } from "@/components/States";
 import { Time, useNow } from "@/components/Time";
 import { type Run, type RunNode, useRunTree, useVerification } from "@/data/runs";
+import { approvalTitle, isWorkflowStep } from "@/model/approval";
 import { cost, count, duration, plural, shortId } from "@/model/format";
 import { hasEnded, hasFailed, runStatus } from "@/model/status";
 
@@ -117,6 +118,12 @@ function RunChip({ id, text, status }: { id: string; text: string; status?: stri
   );
 }
 
+function waitText(approval: Run["approvals"][number]): string {
+  return isWorkflowStep(approval.toolRef)
+    ? `A step waits for a decision: ${approvalTitle(approval)}`
+    : `The call of ${approval.toolRef} waits for an approval.`;
+}
+
 /** What a person must do or know: the error of a failed run, or the call that waits. */
 function Attention({ run }: { run: Run }) {
   const approval = run.approvals[0];
@@ -133,7 +140,7 @@ function Attention({ run }: { run: Run }) {
   return (
     <div className="mt-3 flex flex-wrap items-center justify-between gap-3 rounded-md bg-wait-soft px-3 py-2 text-[13px] text-wait">
       <span>
-        {approval ? `The call of ${approval.toolRef} waits for an approval.` : `A client must perform ${action?.toolRef}.`}
+        {approval ? waitText(approval) : `A client must perform ${action?.toolRef}.`}
         {run.approvals.length + run.clientActions.length > 1 && ` And ${plural(run.approvals.length + run.clientActions.length - 1, "more")}.`}
       </span>
       <ButtonLink size="sm" to="/inbox" search={approval ? { call: approval.callId } : { tab: "client", call: action?.callId }}>

@@ -10,6 +10,7 @@ import { RunDuration } from "@/components/RunDuration";
 import { Empty } from "@/components/States";
 import { Time, useNow } from "@/components/Time";
 import { type RunSummary, useRunCount, useRuns } from "@/data/runs";
+import { runDetail } from "@/model/status";
 import { cost, firstLine, plural, shortCount } from "@/model/format";
 import { isFiltered, toFilters } from "@/model/runFilters";
 import { RunFilterBar } from "./RunFilterBar";
@@ -69,7 +70,6 @@ const keyOf = (run: RunSummary) => run.id;
 const renderRow = (run: RunSummary) => <Row run={run} />;
 
 function Row({ run }: { run: RunSummary }) {
-  const isCall = run.kind === "tool";
   return (
     <Link to="/runs/$id" params={{ id: run.id }} preload={false} className={cx(COLUMNS, "h-full -outline-offset-2")}>
       <span className="order-2 md:order-none">
@@ -78,7 +78,7 @@ function Row({ run }: { run: RunSummary }) {
       <span className="min-w-0">
         <span className="block truncate font-medium">{run.userMessage ? firstLine(run.userMessage) : run.subject}</span>
         <span className="block truncate text-xs text-faint">
-          {isCall ? "direct call" : run.subject}
+          {runDetail(run)}
           {run.forkedFrom && " · fork"}
           {run.parentRunId && " · child run"}
           {run.trial && ` · ${run.trial.kind}`}

@@ -1,6 +1,5 @@
 import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { Menu as MenuIcon, Search, X } from "lucide-react";
-import { Dialog } from "radix-ui";
+import { Menu as MenuIcon, Search } from "lucide-react";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { ApiError, onUnauthenticated } from "@/api/client";
 import { live } from "@/api/live";
@@ -12,6 +11,8 @@ import { OfflineBanner } from "./OfflineBanner";
 import { Sidebar } from "./Sidebar";
 import { useShortcuts } from "./useShortcuts";
 
+// The first screen needs neither of them.
+const Drawer = lazy(() => import("./Drawer").then((module) => ({ default: module.Drawer })));
 const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
 
 /** The frame around every screen after the login: navigation, live connection, command palette. */
@@ -61,25 +62,11 @@ export function Shell() {
         <OfflineBanner />
         <Outlet />
       </div>
-      <Dialog.Root open={menu} onOpenChange={setMenu}>
-        <Dialog.Portal>
-          <Dialog.Overlay className="fixed inset-0 z-30 bg-scrim" />
-          <Dialog.Content aria-describedby="" className="fixed inset-y-0 left-0 z-30 w-64 bg-sunken shadow-pop">
-            <Dialog.Title className="sr-only">Navigation</Dialog.Title>
-            <Dialog.Close asChild>
-              <IconButton label="Close the menu" className="absolute top-2 right-2 z-10">
-                <X size={16} aria-hidden />
-              </IconButton>
-            </Dialog.Close>
-            <Sidebar
-              onSearch={() => {
-                setMenu(false);
-                setPalette(true);
-              }}
-            />
-          </Dialog.Content>
-        </Dialog.Portal>
-      </Dialog.Root>
+      {menu && (
+        <Suspense>
+          <Drawer onClose={() => setMenu(false)} onSearch={() => setPalette(true)} />
+        </Suspense>
+      )}
       {palette && (
         <Suspense>
           <Palette onClose={() => setPalette(false)} />

@@ -1,22 +1,22 @@
 import { Link } from "@tanstack/react-router";
-import { ChevronsUpDown, LogOut, Monitor, Moon, Search, Sun, UserRound } from "lucide-react";
+import { ChevronsUpDown, Search, UserRound } from "lucide-react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Hint } from "@/components/Hint";
 import { cx } from "@/components/cx";
-import { Menu, MenuChoice, MenuItem, MenuLine, MenuNote } from "@/components/Overlay";
 import { useClientActions, useWaitingApprovals } from "@/data/approvals";
-import { useIsAdmin, useLiveStatus, useLogOut, useRealms, useSwitchRealm, useWhoami } from "@/data/session";
-import { useServer } from "@/data/server";
-import { setTheme, useTheme } from "@/data/theme";
-import { type Theme } from "@/model/theme";
+import { useIsAdmin, useLiveStatus, useRealms, useWhoami } from "@/data/session";
 import { Logo } from "./Logo";
 import { type Destination, NAVIGATION } from "./navigation";
+
+const RealmMenu = lazy(() => import("./SidebarMenus").then((module) => ({ default: module.RealmMenu })));
+const UserMenu = lazy(() => import("./SidebarMenus").then((module) => ({ default: module.UserMenu })));
 
 const ITEM = "flex h-8 items-center gap-2.5 rounded-md px-2 text-[13px] font-medium text-muted hover:bg-hover hover:text-text";
 
 export function Sidebar({ onSearch }: { onSearch: () => void }) {
   return (
     <div className="flex h-full flex-col gap-4 p-3">
-      <RealmMenu />
+      <Realm />
       <button
         type="button"
         onClick={onSearch}
@@ -70,11 +70,17 @@ function WaitingCount() {
   );
 }
 
-function RealmMenu() {
+/** A button whose menu is loaded when it is opened for the first time. */
+function MenuButton({ button, menu }: { button: (onClick?: () => void) => ReactNode; menu: (trigger: ReactNode) => ReactNode }) {
+  const [opened, setOpened] = useState(false);
+  const closed = button(() => setOpened(true));
+  return opened ? <Suspense fallback={closed}>{menu(button())}</Suspense> : closed;
+}
+
+function Realm() {
   const who = useWhoami().data;
   const isAdmin = useIsAdmin();
   const realms = useRealms(isAdmin).data;
-  const switchRealm = useSwitchRealm();
   const options = (realms?.items ?? []).map((realm) => ({ value: realm.name, label: realm.name }));
   const name = (
     <span className="flex min-w-0 items-center gap-2.5">
@@ -87,57 +93,37 @@ function RealmMenu() {
   );
   if (options.length < 2) return <div className="flex h-10 items-center px-1">{name}</div>;
   return (
-    <Menu
-      align="start"
-      trigger={
-        <button type="button" aria-label={`Realm ${who?.realm}`} className="flex h-10 items-center justify-between rounded-md px-1 hover:bg-hover">
+    <MenuButton
+      button={(onClick) => (
+        <button
+          type="button"
+          aria-haspopup="menu"
+          aria-label={`Realm ${who?.realm}`}
+          onClick={onClick}
+          className="flex h-10 items-center justify-between rounded-md px-1 hover:bg-hover"
+        >
           {name}
           <ChevronsUpDown size={14} className="text-faint" aria-hidden />
         </button>
-      }
-    >
-      <MenuChoice label="Realm" value={who?.realm ?? ""} onChange={switchRealm} options={options} />
-    </Menu>
-  );
-}
-
-const THEMES: { value: Theme; label: React.ReactNode }[] = [
-  { value: "system", label: <ThemeLabel icon={<Monitor size={14} aria-hidden />} text="As the system" /> },
-  { value: "light", label: <ThemeLabel icon={<Sun size={14} aria-hidden />} text="Light" /> },
-  { value: "dark", label: <ThemeLabel icon={<Moon size={14} aria-hidden />} text="Dark" /> },
-];
-
-function ThemeLabel({ icon, text }: { icon: React.ReactNode; text: string }) {
-  return (
-    <>
-      {icon} {text}
-    </>
+      )}
+      menu={(trigger) => <RealmMenu trigger={trigger} realm={who?.realm ?? ""} options={options} />}
+    />
   );
 }
 
 function Footer() {
   const who = useWhoami().data;
-  const server = useServer().data;
-  const theme = useTheme();
-  const logOut = useLogOut();
   return (
     <div className="flex items-center justify-between gap-1">
-      <Menu
-        align="start"
-        trigger={
-          <button type="button" className={cx(ITEM, "min-w-0 flex-1")}>
+      <MenuButton
+        button={(onClick) => (
+          <button type="button" aria-haspopup="menu" onClick={onClick} className={cx(ITEM, "min-w-0 flex-1")}>
             <UserRound size={16} aria-hidden />
             <span className="truncate">{who?.principal}</span>
           </button>
-        }
-      >
-        <MenuChoice label="Theme" value={theme} onChange={(value) => setTheme(value as Theme)} options={THEMES} />
-        <MenuLine />
-        {server && <MenuNote>Toolwright {server.version}</MenuNote>}
-        <MenuItem onSelect={() => void logOut()}>
-          <LogOut size={14} aria-hidden /> Log out
-        </MenuItem>
-      </Menu>
+        )}
+        menu={(trigger) => <UserMenu trigger={trigger} />}
+      />
       <LiveDot />
     </div>
   );

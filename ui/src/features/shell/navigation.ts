@@ -1,7 +1,7 @@
-import { Bot, House, Inbox, type LucideIcon, Network, Plug, Waypoints, Workflow, Wrench, Zap } from "lucide-react";
+import { Bot, House, Inbox, type LucideIcon, Network, Plug, Radar, Waypoints, Workflow, Wrench, Zap } from "lucide-react";
 
 export interface Destination {
-  to: "/" | "/inbox" | "/runs" | "/instances" | "/effects" | "/tools" | "/integrations" | "/agents" | "/workflows";
+  to: "/" | "/inbox" | "/runs" | "/instances" | "/effects" | "/tools" | "/integrations" | "/agents" | "/workflows" | "/reach";
   label: string;
   icon: LucideIcon;
   /** The second key after `g`. */
@@ -26,6 +26,7 @@ export const NAVIGATION: { label: string; items: Destination[] }[] = [
       { to: "/workflows", label: "Workflows", icon: Workflow, key: "w" },
       { to: "/tools", label: "Tools", icon: Wrench, key: "t" },
       { to: "/integrations", label: "Integrations", icon: Plug, key: "n" },
+      { to: "/reach", label: "Reach", icon: Radar, key: "m" },
     ],
   },
 ];

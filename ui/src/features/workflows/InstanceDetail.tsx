@@ -1,5 +1,5 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { RunStatusBadge } from "@/components/Badge";
 import { Button, ButtonLink } from "@/components/Button";
 import { JsonView } from "@/components/Code";
@@ -55,7 +55,10 @@ function Loaded({ instance }: { instance: Instance }) {
     [definition.data],
   );
   const wide = layout !== undefined && isWide(layout);
-  const select = (step: string) => void navigate({ search: (previous) => ({ ...previous, step, item: undefined, tab: undefined }), replace: true });
+  const select = useCallback(
+    (step: string) => void navigate({ search: (previous) => ({ ...previous, step, item: undefined, tab: undefined }), replace: true }),
+    [navigate],
+  );
   return (
     <Page
       fill

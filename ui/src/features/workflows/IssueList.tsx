@@ -1,11 +1,19 @@
 import { CircleX, TriangleAlert } from "lucide-react";
+import { cx } from "@/components/cx";
 import { RichText } from "@/components/RichText";
 import type { Issue } from "@/model/workflow/yaml";
 
+interface IssueListProps {
+  issues: Issue[];
+  /** Goes to a line of the text. Without it, there is no text. */
+  onLine?: (line: number) => void;
+  className?: string;
+}
+
 /** The errors and warnings of a check, each with its place. */
-export function IssueList({ issues, onLine }: { issues: Issue[]; onLine?: (line: number) => void }) {
+export function IssueList({ issues, onLine, className }: IssueListProps) {
   return (
-    <ul aria-label="Problems" className="divide-y rounded-md border">
+    <ul aria-label="Problems" className={cx("divide-y rounded-md border bg-surface", className)}>
       {issues.map((issue, index) => (
         <li key={index} className="flex gap-2.5 px-3 py-2">
           {issue.severity === "error" ? (

@@ -4,13 +4,13 @@ import { StatusIconMark } from "@/components/Badge";
 import { IconButton } from "@/components/Button";
 import { cx } from "@/components/cx";
 import { type GraphDefinition, type GraphEdge, type GraphStep, handlerText, stepKind } from "@/model/workflow/graph";
-import { type Direction, type GraphLayout, NODE_HEIGHT, NODE_WIDTH, edgePath, labelPoint, neighbour } from "@/model/workflow/layout";
+import { type Direction, type DrawnEdge, type GraphLayout, NODE_HEIGHT, NODE_WIDTH, edgePath, labelPoint, neighbour } from "@/model/workflow/layout";
 import { type StepState, itemProgress, stepStatus } from "@/model/workflow/steps";
 import type { Tone } from "@/model/status";
 import { StepIcon } from "./StepIcon";
 
 /** Beyond this number of steps a graph helps nobody; the list of steps is shown instead. */
-export const MAX_DRAWN_STEPS = 2000;
+export const MAX_DRAWN_STEPS = 1000;
 
 /** The frame of a graph and its inspector. On a phone they scroll together. */
 export const FRAME =
@@ -78,7 +78,8 @@ export function WorkflowGraph({ definition, layout, states, selected, onSelect }
       >
         <div className="relative m-auto shrink-0" style={{ width: layout.width * scale, height: layout.height * scale }}>
           <div className="absolute top-0 left-0 origin-top-left" style={{ width: layout.width, height: layout.height, transform: `scale(${scale})` }}>
-            <Edges layout={layout} states={states} selected={selected} />
+            <Edges layout={layout} states={states} />
+            {selected !== undefined && <SelectedEdges layout={layout} selected={selected} />}
             {definition.steps.map((step) => (
               <Node
                 key={step.name}
@@ -165,8 +166,7 @@ const EDGE_TONES = {
 
 const HEAD_TONES = { idle: "fill-line-strong", taken: "fill-span-tool", error: "fill-span-bad", selected: "fill-accent-line" };
 
-function edgeTone(edge: GraphEdge, states: Record<string, StepState> | undefined, selected: string | undefined): keyof typeof EDGE_TONES {
-  if (edge.from === selected || edge.to === selected) return "selected";
+function edgeTone(edge: GraphEdge, states: Record<string, StepState> | undefined): keyof typeof EDGE_TONES {
   if (edge.kind === "error") return "error";
   const from = states?.[edge.from]?.status;
   const to = states?.[edge.to]?.status;
@@ -176,42 +176,57 @@ function edgeTone(edge: GraphEdge, states: Record<string, StepState> | undefined
 interface EdgesProps {
   layout: GraphLayout;
   states: Record<string, StepState> | undefined;
-  selected: string | undefined;
 }
 
-const Edges = memo(function Edges({ layout, states, selected }: EdgesProps) {
+const Edges = memo(function Edges({ layout, states }: EdgesProps) {
   return (
     <svg aria-hidden width={layout.width} height={layout.height} className="absolute inset-0">
-      {layout.edges.map((edge) => {
-        const tone = edgeTone(edge, states, selected);
-        const end = edge.points.at(-1) ?? { x: 0, y: 0 };
-        const label = labelPoint(edge.points);
-        return (
-          <g key={`${edge.from} ${edge.to} ${edge.label}`}>
-            <path
-              d={edgePath(edge.points, edge.vertical)}
-              fill="none"
-              strokeWidth={1.5}
-              strokeDasharray={edge.kind === "error" ? "5 4" : undefined}
-              className={EDGE_TONES[tone]}
-            />
-            <path d={`M${end.x} ${end.y}${edge.vertical ? "l-4 -7h8z" : "l-7 -4v8z"}`} className={HEAD_TONES[tone]} />
-            {edge.label && (
-              <text
-                x={label.x}
-                y={label.y + 4}
-                textAnchor="middle"
-                className="fill-muted stroke-sunken text-[11px] [paint-order:stroke] [stroke-width:5px]"
-              >
-                {edge.label.length > 14 ? `${edge.label.slice(0, 13)}…` : edge.label}
-              </text>
-            )}
-          </g>
-        );
-      })}
+      {layout.edges.map((edge) => (
+        <Edge key={`${edge.from} ${edge.to} ${edge.label}`} edge={edge} tone={edgeTone(edge, states)} />
+      ))}
     </svg>
   );
 });
+
+/** The edges of the selected step, on top of the others, so that a selection does not draw all edges again. */
+function SelectedEdges({ layout, selected }: { layout: GraphLayout; selected: string }) {
+  return (
+    <svg aria-hidden width={layout.width} height={layout.height} className="pointer-events-none absolute inset-0">
+      {layout.edges
+        .filter((edge) => edge.from === selected || edge.to === selected)
+        .map((edge) => (
+          <Edge key={`${edge.from} ${edge.to} ${edge.label}`} edge={edge} tone="selected" />
+        ))}
+    </svg>
+  );
+}
+
+function Edge({ edge, tone }: { edge: DrawnEdge; tone: keyof typeof EDGE_TONES }) {
+  const end = edge.points.at(-1) ?? { x: 0, y: 0 };
+  const label = labelPoint(edge.points);
+  return (
+    <g>
+      <path
+        d={edgePath(edge.points, edge.vertical)}
+        fill="none"
+        strokeWidth={1.5}
+        strokeDasharray={edge.kind === "error" ? "5 4" : undefined}
+        className={EDGE_TONES[tone]}
+      />
+      <path d={`M${end.x} ${end.y}${edge.vertical ? "l-4 -7h8z" : "l-7 -4v8z"}`} className={HEAD_TONES[tone]} />
+      {edge.label && (
+        <text
+          x={label.x}
+          y={label.y + 4}
+          textAnchor="middle"
+          className="fill-muted stroke-sunken text-[11px] [paint-order:stroke] [stroke-width:5px]"
+        >
+          {edge.label.length > 14 ? `${edge.label.slice(0, 13)}…` : edge.label}
+        </text>
+      )}
+    </g>
+  );
+}
 
 const NODE_TONES: Record<Tone, string> = {
   neutral: "border-line-strong bg-surface",

@@ -1,6 +1,6 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { Check } from "lucide-react";
-import { useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import { JsonView } from "@/components/Code";
 import { cx } from "@/components/cx";
 import { Facts } from "@/components/Fields";
@@ -23,7 +23,10 @@ export function WorkflowOverview({ workflow }: { workflow: Workflow }) {
   const layout = useMemo(() => (workflow.steps.length <= MAX_DRAWN_STEPS ? layoutOf(workflow) : undefined), [workflow]);
   const wide = layout !== undefined && isWide(layout);
   const step = workflow.steps.find((one) => one.name === name);
-  const select = (next: string | undefined) => void navigate({ search: (previous) => ({ ...previous, step: next }), replace: true });
+  const select = useCallback(
+    (next: string | undefined) => void navigate({ search: (previous) => ({ ...previous, step: next }), replace: true }),
+    [navigate],
+  );
   return (
     <div className={cx(FRAME, "-mt-4 lg:mt-0", !wide && "lg:flex-row")}>
       <section aria-label="Graph" className={GRAPH_PLACE[wide ? "above" : "beside"]}>

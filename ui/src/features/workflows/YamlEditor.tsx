@@ -35,7 +35,7 @@ export function YamlEditor({ label, text, onChange, issues }: YamlEditorProps) {
   }
 
   return (
-    <div className="flex flex-col gap-3">
+    <div className={cx("grid grid-cols-1 items-start gap-3", issues.length > 0 && "lg:grid-cols-[minmax(0,1fr)_21rem]")}>
       <div className="relative flex overflow-hidden rounded-md border border-line-strong bg-surface shadow-card">
         <div aria-hidden className="relative w-12 shrink-0 overflow-hidden border-r bg-sunken">
           <div
@@ -66,7 +66,7 @@ export function YamlEditor({ label, text, onChange, issues }: YamlEditorProps) {
           style={{ lineHeight: `${LINE}px` }}
         />
       </div>
-      {issues.length > 0 && <IssueList issues={issues} onLine={goTo} />}
+      {issues.length > 0 && <IssueList issues={issues} onLine={goTo} className="lg:sticky lg:top-0" />}
     </div>
   );
 }

@@ -118,6 +118,12 @@ describe("arrow keys", () => {
   });
 });
 
+it("arrow keys prefer a step with an edge to a nearer one without", () => {
+  const steps = [step("start"), step("next", ["start"]), step("apart")];
+  const layout = layoutOf({ steps, layout: { start: { x: 0, y: 0 }, apart: { x: 230, y: 0 }, next: { x: 300, y: 40 } } });
+  expect(neighbour(layout, "start", "right")).toBe("next");
+});
+
 describe("the path of an edge", () => {
   it("is a line if its ends are level, and a curve otherwise", () => {
     expect(

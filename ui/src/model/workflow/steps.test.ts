@@ -40,6 +40,14 @@ it("earlier attempts are calls with the same tool and input that no other step h
   expect(attemptsOf({ attempts: 1 }, calls, steps)).toEqual([]);
 });
 
+it("a step does not take the call of another step, nor more calls than it made", () => {
+  const calls = [call("call_1", "ship", { id: 2 }), call("call_2", "ship", { id: 2 }), call("call_3", "ship", { id: 2 })];
+  const first = state("COMPLETED", { callId: "call_2", attempts: 3 });
+  const second = state("COMPLETED", { callId: "call_3", attempts: 1 });
+  expect(attemptsOf(first, calls, { first, second }).map((one) => one.callId)).toEqual(["call_1", "call_2"]);
+  expect(attemptsOf(second, calls, { first, second }).map((one) => one.callId)).toEqual(["call_3"]);
+});
+
 it("progress, duration and signals of steps", () => {
   const items = ["COMPLETED", "FAILED", "RUNNING"].map((status, index) => ({ index, status, output: null, attempts: 1 })) as StepState["items"];
   expect(itemProgress(state("RUNNING", { items }))).toBe("2/3");

@@ -7,7 +7,7 @@ use toolwright_types::McpTransport;
 
 use crate::cli::Context;
 use crate::cli::client::TOOLS;
-use crate::cli::definitions::{document_source, read_source};
+use crate::cli::definitions::{STDIN, document_source, read_source};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::import_summary::{ImportSummary, WriteArgs, preview_remark};
@@ -186,6 +186,10 @@ impl OpenapiArgs {
     fn body(&self) -> Result<Value, Failure> {
         let mut body = Map::new();
         let (field, source) = document_source(&self.source)?;
+        if field == "document" && self.source != STDIN {
+            let name = std::path::Path::new(&self.source).file_name();
+            body.insert("source".into(), json!(name.map(std::ffi::OsStr::to_string_lossy)));
+        }
         body.insert(field.into(), json!(source));
         let texts = [("providerRef", &self.provider), ("prefix", &self.prefix), ("baseUrl", &self.base_url)];
         for (field, value) in texts {

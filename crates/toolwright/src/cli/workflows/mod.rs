@@ -2,7 +2,9 @@
 
 mod check;
 mod diff;
+mod export;
 mod graph;
+mod import;
 mod list;
 mod run;
 mod show;
@@ -12,7 +14,7 @@ use super::client::WORKFLOWS;
 use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, delete, export, revisions, versions};
+use super::{Context, apply, delete, revisions, versions};
 
 /// Subcommands of `workflows`.
 #[derive(clap::Subcommand)]
@@ -32,8 +34,10 @@ pub(crate) enum WorkflowsCommand {
     Graph(graph::GraphArgs),
     /// Compare two workflows in files or on the server
     Diff(diff::DiffArgs),
-    /// Print the definition of a workflow
-    Export(export::JsonExportArgs),
+    /// Print the definition of a workflow, or an Arazzo document
+    Export(export::ExportArgs),
+    /// Import the workflows of an Arazzo document
+    Import(import::ImportArgs),
     /// List the versions of a workflow
     Versions(versions::VersionsArgs),
     /// List the revisions of a workflow, or compare two of them
@@ -53,7 +57,8 @@ pub(super) async fn run(cx: &Context, command: WorkflowsCommand) -> Result<Exit,
         WorkflowsCommand::Run(args) => run::run(cx, args).await,
         WorkflowsCommand::Graph(args) => graph::run(cx, args).await,
         WorkflowsCommand::Diff(args) => diff::run(cx, &args).await,
-        WorkflowsCommand::Export(args) => export::run_json(cx, kind, args).await,
+        WorkflowsCommand::Export(args) => export::run(cx, args).await,
+        WorkflowsCommand::Import(args) => import::run(cx, args).await,
         WorkflowsCommand::Versions(args) => versions::run(cx, WORKFLOWS, args).await,
         WorkflowsCommand::Revisions(args) => revisions::run(cx, WORKFLOWS, args).await,
         WorkflowsCommand::Delete(args) => delete::run(cx, WORKFLOWS, args).await,

@@ -193,7 +193,9 @@ impl<'w, 'd> Writer<'w, 'd> {
         let Some(operation) = Some(handler).filter(|_| !built_in).and_then(operation_of) else {
             let message = match built_in {
                 true => format!("Arazzo has no steps such as `{handler}`; a step calls an operation or a workflow"),
-                false => format!("`{handler}` does not call an operation of an OpenAPI document"),
+                false => {
+                    format!("`{handler}` is not a tool of an operation with an `operationId` in an OpenAPI document")
+                }
             };
             self.problems().add(join(path, "handlerRef"), message);
             return None;

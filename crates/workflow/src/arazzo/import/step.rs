@@ -130,7 +130,11 @@ fn target(scope: &Scope<'_>, fields: &Map<String, Value>, path: &str, tool_of: T
     let find = |field: &str, operation: OperationRef<'_>| {
         let shown = text(field).unwrap_or_default();
         let tool = tool_of(&operation);
-        let message = || format!("no tool calls operation `{shown}`; import its OpenAPI document first");
+        let message = || {
+            format!(
+                "no tool, or more than one, calls operation `{shown}`; import its OpenAPI document, or name its provider"
+            )
+        };
         tool.map(Target::Operation).ok_or_else(|| Problem::new(join(path, field), message()))
     };
     match (text("operationId"), text("operationPath"), text("workflowId")) {

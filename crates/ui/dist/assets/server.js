@@ -1,0 +1,1 @@
+import{t as e}from"./useQuery.js";import{i as t,s as n}from"./cx.js";function r(){return e({queryKey:[`server`],queryFn:()=>n(t.GET(`/api/v1/ai/server`))})}function i(){return e({queryKey:[`models`],queryFn:()=>n(t.GET(`/api/v1/ai/models`,{params:{query:{limit:100}}}))})}export{r as n,i as t};
