@@ -290,19 +290,22 @@ impl Runs {
         self.0.new_executor(start, scope, tools, answers).await
     }
 
-    /// Stores the start of a run. Then this server or the external scheduler drives the run.
-    pub async fn launch(&self, launch: RunLaunch) -> Result<Arc<RunHandle>, WriteError> {
-        let (parent, home) = (launch.start.parent, Arc::clone(&launch.home));
-        let handle = match &self.0.scheduler {
-            Some(scheduler) if launch.start.durable => Box::pin(scheduler.start(&self.0.host(), launch)).await,
-            _ => Box::pin(lifecycle::start_run(&self.0.host(), launch)).await,
-        }?;
-        let parent = parent.and_then(|parent| self.0.registry.get(parent));
-        if parent.is_some_and(|parent| parent.has_abandoned(handle.id)) {
-            // The call ended while it started this run. A run that has already been cancelled rejects the command.
-            let _ = self.0.send(&handle, &home, abandoned()).await;
-        }
-        Ok(handle)
+    /// Stores the start of a run. Then this server or the external scheduler drives the run. The future is boxed because
+    /// the start of a run is large.
+    pub fn launch(&self, launch: RunLaunch) -> BoxFuture<'_, Result<Arc<RunHandle>, WriteError>> {
+        Box::pin(async move {
+            let (parent, home) = (launch.start.parent, Arc::clone(&launch.home));
+            let handle = match &self.0.scheduler {
+                Some(scheduler) if launch.start.durable => scheduler.start(&self.0.host(), launch).await,
+                _ => lifecycle::start_run(&self.0.host(), launch).await,
+            }?;
+            let parent = parent.and_then(|parent| self.0.registry.get(parent));
+            if parent.is_some_and(|parent| parent.has_abandoned(handle.id)) {
+                // The call ended while it started this run. A run that has already been cancelled rejects the command.
+                let _ = self.0.send(&handle, &home, abandoned()).await;
+            }
+            Ok(handle)
+        })
     }
 
     /// Spawns a background task. Shutdown waits for the task, and cancels it after the grace period.
