@@ -406,7 +406,10 @@ impl Agents {
                     overrides: ModelOverrides::default(),
                     trial,
                 };
-                return Ok(self.start_replay(&setup.session, recorded_run.clone(), options).await?.started.handle);
+                return Ok(Box::pin(self.start_replay(&setup.session, recorded_run.clone(), options))
+                    .await?
+                    .started
+                    .handle);
             }
         };
         self.check_capacity()?;

@@ -144,7 +144,7 @@ impl Agents {
         let library = LibrarySelection::Inline { name: trial.arm.clone(), tools: changes.tools };
         let overrides = ModelOverrides { model: changes.model, prompt: changes.prompt };
         let options = ReplayOptions { library: &library, live_tools: &BTreeSet::new(), overrides, trial };
-        self.start_replay(session, recorded_run, options).await
+        Box::pin(self.start_replay(session, recorded_run, options)).await
     }
 
     /// Waits until a replay ends or is suspended, and compares it with the recorded run.

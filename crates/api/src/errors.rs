@@ -125,7 +125,7 @@ impl From<FireError> for Problem {
             FireError::Registry(inner) => inner.into(),
             FireError::Start(inner) => inner.into(),
             FireError::Unavailable(inner) => inner.into(),
-            FireError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).with_issues(issues.0.into_iter()),
+            FireError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).with_issues(issues.0),
             FireError::UnknownPrincipal(_) => {
                 Problem::new(Code::InvalidDefinition, text.clone()).with_field("/principalRef", text)
             }

@@ -80,16 +80,20 @@ impl Proposal {
         !self.issues.iter().any(WorkflowIssue::is_error)
     }
 
-    /// The output of the tools.
-    fn report(&self) -> Value {
+    fn issues(&self) -> Value {
         let issues = self.issues.iter().map(|issue| {
             let severity = if issue.severity == IssueSeverity::Error { "error" } else { "warning" };
             json!({ "severity": severity, "code": issue.code, "path": issue.path, "message": issue.message, "hint": issue.hint })
         });
+        issues.collect()
+    }
+
+    /// The output of `workflow_propose`.
+    fn report(&self) -> Value {
         let (stored, changes) = self.stored.as_ref().map(|(stored, changes)| (stored, changes)).unzip();
         json!({
             "valid": self.is_valid(),
-            "issues": issues.collect::<Vec<_>>(),
+            "issues": self.issues(),
             "storedVersion": stored.map(|stored| stored.version.to_string()),
             "changes": changes,
         })
@@ -118,7 +122,7 @@ async fn save(
     if !proposal.is_valid() {
         let mut failure =
             ToolFailure::invalid("the workflow is not valid; correct its issues").reason("invalid_workflow");
-        failure.error = failure.error.detail("issues", proposal.report()["issues"].take());
+        failure.error = failure.error.detail("issues", proposal.issues());
         return Err(failure);
     }
     let name = definition.get("refName").or_else(|| definition.get("name"));

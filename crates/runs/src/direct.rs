@@ -165,6 +165,18 @@ impl DirectCall {
         outcome.map_err(|error| Unavailable::new("the call was lost", error))?
     }
 
+    /// Executes the call in its own task without waiting for it. The shutdown of the server waits for the task, and the
+    /// run has the outcome.
+    pub fn start(self) {
+        let (calls, run) = (self.origin.runs.0.calls.clone(), self.run());
+        let call = async move {
+            if let Err(error) = self.perform().await {
+                tracing::warn!(%run, error = &error as &dyn std::error::Error, "a call was lost");
+            }
+        };
+        calls.spawn(Box::pin(call.in_current_span()));
+    }
+
     /// Executes the call in the caller's task. The call must only read. Dropping the future cancels the call. A
     /// cancelled call still gets a journal with an envelope.
     pub async fn execute_while_awaited(self) -> Result<DirectOutcome, Unavailable> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 use toolwright_agents::{AgentRequest, WorkflowRequest};
 use toolwright_catalog::{CompiledTrigger, Session, Unavailable, VersionedRef};
 use toolwright_store::{Firing, FiringStatus, NewFiring};
@@ -164,13 +163,7 @@ impl Triggers {
         let (tool, version) = parsed.map_or((name, None), |tool| (tool.name, tool.version_req));
         let request = CallRequest { tool: tool.to_owned(), version, input };
         let wait = self.0.client_wait;
-        let call = self.0.runs.prepare_call(session, Surface::Tool, request, wait, run).await;
-        // The run records the outcome. The shutdown of the runs waits for the call.
-        tokio::spawn(async move {
-            if let Err(error) = call.execute_to_end(&CancellationToken::new()).await {
-                tracing::warn!(%run, %error, "the call of a trigger was lost");
-            }
-        });
+        self.0.runs.prepare_call(session, Surface::Tool, request, wait, run).await.start();
     }
 }
 

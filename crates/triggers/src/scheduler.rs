@@ -43,7 +43,7 @@ impl Triggers {
         let mut state = SchedulerState::default();
         loop {
             // At shutdown, this future is dropped. A firing that was stored and not started is repeated later.
-            match stop.run_until_cancelled(self.run_due(&mut state)).await {
+            match stop.run_until_cancelled(Box::pin(self.run_due(&mut state))).await {
                 None => return,
                 Some(Err(error)) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "schedules could not be fired");
@@ -65,7 +65,7 @@ impl Triggers {
         }
         let now = self.0.clock.now();
         for due in self.0.store.schedules().due(now, BATCH_SIZE).await? {
-            self.fire_schedule(due, now).await?;
+            Box::pin(self.fire_schedule(due, now)).await?;
         }
         for firing in self.0.store.due_firings(now, BATCH_SIZE).await? {
             if self.0.store.claim_firing(&firing, now).await? {

@@ -41,7 +41,7 @@ async fn create_webhook(server: &Server, name: &str, more: Value) -> String {
 }
 
 fn now_seconds() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
+    toolwright_types::SystemClock.now().as_micros() / 1_000_000
 }
 
 /// Sends a webhook that was signed at a time with a secret.

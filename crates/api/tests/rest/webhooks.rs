@@ -9,6 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::harness::{Deployment, Server, Storage, merge};
 
@@ -27,7 +28,8 @@ struct Receiver {
     url: String,
     received: Arc<Mutex<Vec<(HeaderMap, String)>>>,
     status: Arc<Mutex<StatusCode>>,
-    stop: CancellationToken,
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
 }
 
 impl Receiver {
@@ -37,12 +39,19 @@ impl Receiver {
             url: format!("http://{}/hook", listener.local_addr().unwrap()),
             received: Arc::default(),
             status: Arc::new(Mutex::new(StatusCode::NO_CONTENT)),
-            stop: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
+            tasks: TaskTracker::new(),
         };
         let app = Router::new().route("/hook", axum::routing::post(receive)).with_state(receiver.clone());
-        let serving = axum::serve(listener, app).with_graceful_shutdown(receiver.stop.clone().cancelled_owned());
-        tokio::spawn(async move { serving.await.unwrap() });
+        let serving = axum::serve(listener, app).with_graceful_shutdown(receiver.shutdown.clone().cancelled_owned());
+        receiver.tasks.spawn(async move { serving.await.unwrap() });
         receiver
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     fn respond_with(&self, status: StatusCode) {
@@ -164,7 +173,7 @@ async fn webhook_gets_each_selected_event_once_and_signed(server: Server) {
         let page = server.get(&format!("webhooks/{unselected}/deliveries")).await.expect(200);
         assert_eq!(page["items"], json!([]), "{unselected}");
     }
-    receiver.stop.cancel();
+    receiver.stop().await;
 }
 
 async fn delivery_that_fails_is_listed_and_can_be_repeated(server: Server) {
@@ -199,7 +208,7 @@ async fn delivery_that_fails_is_listed_and_can_be_repeated(server: Server) {
     let unsigned = server.post("webhooks/flaky/test", json!({})).await.expect(200);
     assert_eq!(unsigned["status"], "PENDING");
     assert!(unsigned["error"].as_str().unwrap().contains("no secret `hook-secret`"), "{unsigned}");
-    receiver.stop.cancel();
+    receiver.stop().await;
 }
 
 async fn webhook_that_is_not_valid_is_refused_and_private_networks_are_not_reached(server: Server) {
@@ -220,7 +229,7 @@ async fn webhook_that_is_not_valid_is_refused_and_private_networks_are_not_reach
     let test = server.post("webhooks/private/test", json!({})).await.expect(200);
     assert_eq!((&test["status"], &test["responseStatus"]), (&json!("PENDING"), &Value::Null), "{test}");
     assert!(receiver.ids().is_empty());
-    receiver.stop.cancel();
+    receiver.stop().await;
 }
 
 async fn deliveries_are_hidden_from_members(server: Server) {
@@ -233,7 +242,7 @@ async fn deliveries_are_hidden_from_members(server: Server) {
     }
     let other = server.request(Method::POST, "webhooks/none/test");
     server.send(other.json(&json!({}))).await.problem(404, "not-found");
-    receiver.stop.cancel();
+    receiver.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -259,5 +268,5 @@ async fn event_is_delivered_by_another_server_after_the_first_has_stopped() {
     assert_eq!(of_run(&page).unwrap()["attempts"], 2);
     second.stop().await;
     deployment.remove().await;
-    receiver.stop.cancel();
+    receiver.stop().await;
 }
