@@ -1911,6 +1911,37 @@ class DeletionView(TypedDict):
     """Warnings that name the definitions that used the deleted definition."""
 
 
+class DeliveryView(TypedDict):
+    """A delivery of an event to a webhook."""
+
+    attempts: int
+    """The number of attempts."""
+
+    body: dict[str, Any]
+    """The body of the request."""
+
+    createdAt: str
+    """When the event was recorded for the webhook."""
+
+    error: NotRequired[str | None]
+    """Why the last attempt failed."""
+
+    eventType: str
+    """The type of the event."""
+
+    id: str
+    """The id, which the receiver gets as `webhook-id`."""
+
+    responseStatus: NotRequired[int | None]
+    """The HTTP status of the last response."""
+
+    retryAt: NotRequired[str | None]
+    """The time of the next attempt."""
+
+    status: str
+    """`PENDING`, `DELIVERED` or `DEAD`. A dead delivery is not attempted again, except on request."""
+
+
 class Difference(TypedDict):
     """One difference between an output schema and an output."""
 
@@ -2549,6 +2580,31 @@ class FindRequest(TypedDict):
     """The variables of the query."""
 
 
+class FiringView(TypedDict):
+    """A firing of a trigger."""
+
+    attempts: int
+    """The number of attempts to start the run."""
+
+    cause: str
+    """What caused the firing: a scheduled time, the id of a webhook, or a test."""
+
+    error: NotRequired[str | None]
+    """Why the run was not started."""
+
+    firedAt: str
+    """When the trigger fired."""
+
+    id: str
+    """The id of the firing."""
+
+    runId: NotRequired[str | None]
+    """The run; null if none was started."""
+
+    status: str
+    """`PENDING`, `STARTED`, `FAILED` or `SKIPPED`."""
+
+
 class ForkBody(TypedDict):
     """A fork of a run."""
 
@@ -2710,6 +2766,19 @@ class GuardrailConfig(TypedDict):
 
     type: str
     """One of max_cost, no_delete, require_confirmation, content_filter, realm_boundary."""
+
+
+class HookView(TypedDict):
+    """The answer to an incoming webhook."""
+
+    firingId: str
+    """The id of the firing."""
+
+    runId: NotRequired[str | None]
+    """The run; null if none was started."""
+
+    status: str
+    """`STARTED` or `SKIPPED`."""
 
 
 class ImportLine(TypedDict):
@@ -3557,6 +3626,10 @@ class MetaView(TypedDict):
     """Warnings for the author."""
 
 
+MissedRuns = Literal["once", "all", "skip"]
+"""What happens with scheduled times at which no server was running."""
+
+
 ModelChoice = Union[str, "LlmConfig"]
 """An alternative model: a name or a complete configuration."""
 
@@ -3735,6 +3808,10 @@ class OperationMapping(TypedDict):
 
     targetParam: str
     """The name of the parameter in the operation's tool."""
+
+
+Overlap = Literal["allow", "skip"]
+"""What happens if a run is due and the last run of the trigger has not ended."""
 
 
 class PageRequest(TypedDict):
@@ -6712,6 +6789,197 @@ class TrialView(TypedDict):
     """Whether the trial is still running."""
 
 
+class TriggerDefinition(TypedDict):
+    """A trigger: starts an agent, a workflow or a tool at scheduled times or when a signed webhook arrives."""
+
+    cron: NotRequired[str | None]
+    """For a schedule: the times, as a cron expression with five fields: minute, hour, day of the month, month and day
+    of the week.
+    """
+
+    description: NotRequired[str | None]
+    """What the trigger is for."""
+
+    enabled: NotRequired[bool | None]
+    """Whether the trigger starts runs. A paused trigger is not enabled."""
+
+    input: NotRequired[Any]
+    """The input: JSON whose strings may contain `${…}` expressions over `trigger` and, for a webhook, `webhook`."""
+
+    kind: TriggerKind
+    """What causes a run."""
+
+    missedRuns: NotRequired[MissedRuns | None]
+
+    overlap: NotRequired[Overlap | None]
+
+    principalRef: str
+    """The principal as which the runs act."""
+
+    refName: NotRequired[str | None]
+    """The reference name of the trigger."""
+
+    secretRef: NotRequired[str | None]
+    """For a webhook: the name of the secret with which the sender signs its requests (Standard Webhooks, `whsec_…`)."""
+
+    target: TriggerTarget
+    """What the trigger starts."""
+
+    timeZone: NotRequired[str | None]
+    """For a schedule: the IANA time zone of the times. Default: `UTC`."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: NotRequired[str | None]
+    """SHA-256 of the canonical definition."""
+
+    createdAt: NotRequired[str | None]
+    """When the definition was created."""
+
+    createdBy: NotRequired[str | None]
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: NotRequired[int | None]
+    """The number of writes, which is the ETag."""
+
+    source: NotRequired[Source | None]
+
+    updatedAt: NotRequired[str | None]
+    """When the definition was written last."""
+
+    updatedBy: NotRequired[str | None]
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str] | None]
+    """Warnings for the author."""
+
+
+TriggerKind = Literal["schedule", "webhook"]
+"""What causes a run."""
+
+
+class TriggerStateView(TypedDict):
+    """The state of a trigger."""
+
+    enabled: bool
+    """Whether the trigger starts runs."""
+
+    hookPath: NotRequired[str | None]
+    """The path at which a webhook is received; null for a schedule."""
+
+    kind: TriggerKind
+    """What causes a run."""
+
+    lastFiring: NotRequired[FiringView | None]
+
+    nextRuns: list[str]
+    """The next times of a schedule, at most five. Empty for a webhook and for a paused trigger."""
+
+    refName: str
+    """The name of the trigger."""
+
+
+TriggerTarget = Union["TriggerTargetWorkflow", "TriggerTargetAgent", "TriggerTargetTool"]
+"""What a trigger starts. The name may have a version requirement: `nightly@^1.2`."""
+
+
+class TriggerTargetAgent(TypedDict):
+    """A durable run of an agent. The input has the fields `message` and `context`."""
+
+    agent: str
+    """A durable run of an agent. The input has the fields `message` and `context`."""
+
+
+class TriggerTargetTool(TypedDict):
+    """A call to a tool."""
+
+    tool: str
+    """A call to a tool."""
+
+
+class TriggerTargetWorkflow(TypedDict):
+    """A durable run of a workflow."""
+
+    workflow: str
+    """A durable run of a workflow."""
+
+
+class TriggerView(TypedDict):
+    """A trigger."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: str
+    """SHA-256 of the canonical definition."""
+
+    createdAt: str
+    """When the definition was created."""
+
+    createdBy: str
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: int
+    """The number of writes, which is the ETag."""
+
+    source: Source
+    """The origin of the definition."""
+
+    updatedAt: str
+    """When the definition was written last."""
+
+    updatedBy: str
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings for the author."""
+
+    cron: NotRequired[str | None]
+    """For a schedule: the times, as a cron expression with five fields: minute, hour, day of the month, month and day
+    of the week.
+    """
+
+    description: NotRequired[str | None]
+    """What the trigger is for."""
+
+    enabled: NotRequired[bool]
+    """Whether the trigger starts runs. A paused trigger is not enabled."""
+
+    input: NotRequired[Any]
+    """The input: JSON whose strings may contain `${…}` expressions over `trigger` and, for a webhook, `webhook`."""
+
+    kind: TriggerKind
+    """What causes a run."""
+
+    missedRuns: NotRequired[MissedRuns]
+    """For a schedule: what happens with times at which no server was running."""
+
+    overlap: NotRequired[Overlap]
+    """What happens if the run that the trigger started last has not ended."""
+
+    principalRef: str
+    """The principal as which the runs act."""
+
+    refName: str
+    """The reference name of the trigger."""
+
+    secretRef: NotRequired[str | None]
+    """For a webhook: the name of the secret with which the sender signs its requests (Standard Webhooks, `whsec_…`)."""
+
+    target: TriggerTarget
+    """What the trigger starts."""
+
+    timeZone: NotRequired[str | None]
+    """For a schedule: the IANA time zone of the times. Default: `UTC`."""
+
+
 class TurnView(TypedDict):
     """A turn of a conversation."""
 
@@ -7079,6 +7347,131 @@ class WaitingInvocationView(TypedDict):
 
     status: RunStatus
     """The status of the run."""
+
+
+class WebhookDefinition(TypedDict):
+    """A webhook: reports events of the realm to a URL, in requests that are signed as Standard Webhooks defines."""
+
+    description: NotRequired[str | None]
+    """What the webhook is for."""
+
+    egressAllow: NotRequired[list[str] | None]
+    """Private networks that the requests may reach, as CIDRs or single addresses."""
+
+    enabled: NotRequired[bool | None]
+    """Whether events are sent. Events that occur while the webhook is paused are not sent later."""
+
+    events: list[WebhookEvent]
+    """The events to send."""
+
+    refName: NotRequired[str | None]
+    """The reference name of the webhook."""
+
+    secretRef: str
+    """The name of the secret that signs the requests, in the form `whsec_…`."""
+
+    statuses: NotRequired[list[RunStatus] | None]
+    """The run statuses to send, for events of runs. Default: all."""
+
+    subjects: NotRequired[list[str] | None]
+    """The names of the agents, workflows and tools whose events are sent. Default: all."""
+
+    url: str
+    """The address that receives the requests."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: NotRequired[str | None]
+    """SHA-256 of the canonical definition."""
+
+    createdAt: NotRequired[str | None]
+    """When the definition was created."""
+
+    createdBy: NotRequired[str | None]
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: NotRequired[int | None]
+    """The number of writes, which is the ETag."""
+
+    source: NotRequired[Source | None]
+
+    updatedAt: NotRequired[str | None]
+    """When the definition was written last."""
+
+    updatedBy: NotRequired[str | None]
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str] | None]
+    """Warnings for the author."""
+
+
+WebhookEvent = Literal["RUN_STARTED", "RUN_CHANGED", "RUN_ENDED", "APPROVAL_REQUESTED", "APPROVAL_DECIDED"]
+"""An event that a webhook can send. The names are those of the event stream."""
+
+
+class WebhookView(TypedDict):
+    """A webhook that reports events."""
+
+    applySet: NotRequired[str | None]
+    """The apply set that created the definition; absent if no set created it."""
+
+    contentHash: str
+    """SHA-256 of the canonical definition."""
+
+    createdAt: str
+    """When the definition was created."""
+
+    createdBy: str
+    """The principal that created the definition."""
+
+    id: NotRequired[str | None]
+    """`kind_ULID`; absent for built-in definitions."""
+
+    revision: int
+    """The number of writes, which is the ETag."""
+
+    source: Source
+    """The origin of the definition."""
+
+    updatedAt: str
+    """When the definition was written last."""
+
+    updatedBy: str
+    """The principal that wrote the definition last."""
+
+    warnings: NotRequired[list[str]]
+    """Warnings for the author."""
+
+    description: NotRequired[str | None]
+    """What the webhook is for."""
+
+    egressAllow: NotRequired[list[str]]
+    """Private networks that the requests may reach, as CIDRs or single addresses."""
+
+    enabled: NotRequired[bool]
+    """Whether events are sent. Events that occur while the webhook is paused are not sent later."""
+
+    events: list[WebhookEvent]
+    """The events to send."""
+
+    refName: str
+    """The reference name of the webhook."""
+
+    secretRef: str
+    """The name of the secret that signs the requests, in the form `whsec_…`."""
+
+    statuses: NotRequired[list[RunStatus]]
+    """The run statuses to send, for events of runs. Default: all."""
+
+    subjects: NotRequired[list[str]]
+    """The names of the agents, workflows and tools whose events are sent. Default: all."""
+
+    url: str
+    """The address that receives the requests."""
 
 
 class WhoView(TypedDict):

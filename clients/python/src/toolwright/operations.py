@@ -1554,6 +1554,153 @@ def get_trial(id: str) -> Operation[TrialView]:
     return Operation("GET", path("/api/v1/ai/trials/{id}", id))
 
 
+def list_triggers(
+    *,
+    query: str | None = None,
+    limit: str | None = None,
+    cursor: str | None = None,
+    sort: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[Page[TriggerView]]:
+    """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/triggers",
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
+        form="page",
+    )
+
+
+def create_trigger(body: TriggerDefinition, *, apply_set: str | None = None) -> Operation[TriggerView]:
+    """Creates a definition."""
+    return Operation("POST", "/api/v1/ai/triggers", query={"applySet": apply_set}, body=body)
+
+
+def count_triggers(*, query: str | None = None) -> Operation[CountView]:
+    """Counts definitions. Parameters filter as in the list."""
+    return Operation("GET", "/api/v1/ai/triggers/count", query={"query": query})
+
+
+def query_triggers(body: QueryBody) -> Operation[Page[TriggerView]]:
+    """Lists definitions by a filter in the body."""
+    return Operation("POST", "/api/v1/ai/triggers/query", body=body, form="page")
+
+
+def get_trigger(
+    ref: str,
+    *,
+    version: str | None = None,
+    check: str | None = None,
+    format: str | None = None,
+) -> Operation[TriggerView | str]:
+    """Returns a definition: the revision whose number is `version`, or the newest one."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/triggers/{ref}", ref),
+        query={"version": version, "check": check, "format": format},
+    )
+
+
+def replace_trigger(
+    ref: str,
+    body: TriggerDefinition,
+    *,
+    if_match: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[TriggerView]:
+    """Replaces a definition. Earlier revisions remain readable."""
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/triggers/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
+
+
+def merge_trigger(ref: str, body: dict[str, Any], *, if_match: str | None = None) -> Operation[TriggerView]:
+    """Changes some fields of a definition. Null removes a field."""
+    return Operation("PATCH", path("/api/v1/ai/triggers/{ref}", ref), headers={"If-Match": if_match}, body=body)
+
+
+def delete_trigger(ref: str, *, if_match: str | None = None) -> Operation[DeletionView | None]:
+    """Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."""
+    return Operation("DELETE", path("/api/v1/ai/triggers/{ref}", ref), headers={"If-Match": if_match})
+
+
+def fire_trigger(ref: str, body: Any | None = None) -> Operation[FiringView]:
+    """Starts a run of a trigger now, also if the trigger is paused. For a webhook, the body is what the expressions of the
+    input read as `webhook.body`. Requires the permission to write the trigger.
+    """
+    return Operation("POST", path("/api/v1/ai/triggers/{ref}/fire", ref), body=body)
+
+
+def list_trigger_firings(
+    ref: str,
+    *,
+    status: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[FiringView]]:
+    """Lists the firings of a trigger, newest first."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/triggers/{ref}/firings", ref),
+        query={"status": status, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def pause_trigger(ref: str) -> Operation[TriggerView]:
+    """Pauses a trigger. Times that pass while it is paused are not run later."""
+    return Operation("POST", path("/api/v1/ai/triggers/{ref}/pause", ref))
+
+
+def resume_trigger(ref: str) -> Operation[TriggerView]:
+    """Resumes a paused trigger."""
+    return Operation("POST", path("/api/v1/ai/triggers/{ref}/resume", ref))
+
+
+def list_trigger_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/triggers/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_trigger_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/triggers/{ref}/revisions/{a}/diff/{b}", ref, a, b))
+
+
+def get_trigger_state(ref: str) -> Operation[TriggerStateView]:
+    """Returns the next times and the last firing of a trigger."""
+    return Operation("GET", path("/api/v1/ai/triggers/{ref}/state", ref))
+
+
+def list_trigger_versions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[TriggerView]]:
+    """Lists the revisions of a definition, newest first. Each write creates a revision."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/triggers/{ref}/versions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
 def list_types(
     *,
     query: str | None = None,
@@ -1653,6 +1800,153 @@ def list_type_versions(ref: str, *, limit: str | None = None, cursor: str | None
     return Operation(
         "GET",
         path("/api/v1/ai/types/{ref}/versions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def list_webhooks(
+    *,
+    query: str | None = None,
+    limit: str | None = None,
+    cursor: str | None = None,
+    sort: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[Page[WebhookView]]:
+    """Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."""
+    return Operation(
+        "GET",
+        "/api/v1/ai/webhooks",
+        query={"query": query, "limit": limit, "cursor": cursor, "sort": sort, "applySet": apply_set},
+        form="page",
+    )
+
+
+def create_webhook(body: WebhookDefinition, *, apply_set: str | None = None) -> Operation[WebhookView]:
+    """Creates a definition."""
+    return Operation("POST", "/api/v1/ai/webhooks", query={"applySet": apply_set}, body=body)
+
+
+def count_webhooks(*, query: str | None = None) -> Operation[CountView]:
+    """Counts definitions. Parameters filter as in the list."""
+    return Operation("GET", "/api/v1/ai/webhooks/count", query={"query": query})
+
+
+def query_webhooks(body: QueryBody) -> Operation[Page[WebhookView]]:
+    """Lists definitions by a filter in the body."""
+    return Operation("POST", "/api/v1/ai/webhooks/query", body=body, form="page")
+
+
+def get_webhook(
+    ref: str,
+    *,
+    version: str | None = None,
+    check: str | None = None,
+    format: str | None = None,
+) -> Operation[WebhookView | str]:
+    """Returns a definition: the revision whose number is `version`, or the newest one."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/webhooks/{ref}", ref),
+        query={"version": version, "check": check, "format": format},
+    )
+
+
+def replace_webhook(
+    ref: str,
+    body: WebhookDefinition,
+    *,
+    if_match: str | None = None,
+    apply_set: str | None = None,
+) -> Operation[WebhookView]:
+    """Replaces a definition. Earlier revisions remain readable."""
+    return Operation(
+        "PUT",
+        path("/api/v1/ai/webhooks/{ref}", ref),
+        query={"applySet": apply_set},
+        headers={"If-Match": if_match},
+        body=body,
+    )
+
+
+def merge_webhook(ref: str, body: dict[str, Any], *, if_match: str | None = None) -> Operation[WebhookView]:
+    """Changes some fields of a definition. Null removes a field."""
+    return Operation("PATCH", path("/api/v1/ai/webhooks/{ref}", ref), headers={"If-Match": if_match}, body=body)
+
+
+def delete_webhook(ref: str, *, if_match: str | None = None) -> Operation[DeletionView | None]:
+    """Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."""
+    return Operation("DELETE", path("/api/v1/ai/webhooks/{ref}", ref), headers={"If-Match": if_match})
+
+
+def list_webhook_deliveries(
+    ref: str,
+    *,
+    status: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[DeliveryView]]:
+    """Lists the deliveries to a webhook, newest first. Requires the permission to write the webhook, because deliveries name
+    the runs of all principals.
+    """
+    return Operation(
+        "GET",
+        path("/api/v1/ai/webhooks/{ref}/deliveries", ref),
+        query={"status": status, "limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def retry_webhook_delivery(ref: str, id: str) -> Operation[DeliveryView]:
+    """Attempts a delivery again now, also if it is dead."""
+    return Operation("POST", path("/api/v1/ai/webhooks/{ref}/deliveries/{id}/retry", ref, id))
+
+
+def pause_webhook(ref: str) -> Operation[WebhookView]:
+    """Pauses a webhook. Events that occur while it is paused are not sent later."""
+    return Operation("POST", path("/api/v1/ai/webhooks/{ref}/pause", ref))
+
+
+def resume_webhook(ref: str) -> Operation[WebhookView]:
+    """Resumes a paused webhook."""
+    return Operation("POST", path("/api/v1/ai/webhooks/{ref}/resume", ref))
+
+
+def list_webhook_revisions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[RevisionView]]:
+    """Lists all revisions of a definition, newest first: who wrote them, when, and their hashes."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/webhooks/{ref}/revisions", ref),
+        query={"limit": limit, "cursor": cursor},
+        form="page",
+    )
+
+
+def diff_webhook_revisions(ref: str, a: str, b: str) -> Operation[RevisionDiffView]:
+    """Compares two revisions of a definition, given by their numbers."""
+    return Operation("GET", path("/api/v1/ai/webhooks/{ref}/revisions/{a}/diff/{b}", ref, a, b))
+
+
+def test_webhook(ref: str) -> Operation[DeliveryView]:
+    """Sends a test event to a webhook, also if the webhook is paused. The response has the outcome."""
+    return Operation("POST", path("/api/v1/ai/webhooks/{ref}/test", ref))
+
+
+def list_webhook_versions(
+    ref: str,
+    *,
+    limit: str | None = None,
+    cursor: str | None = None,
+) -> Operation[Page[WebhookView]]:
+    """Lists the revisions of a definition, newest first. Each write creates a revision."""
+    return Operation(
+        "GET",
+        path("/api/v1/ai/webhooks/{ref}/versions", ref),
         query={"limit": limit, "cursor": cursor},
         form="page",
     )
@@ -2004,6 +2298,13 @@ def explain_error(code: str) -> Operation[str]:
 def alive() -> Operation[str]:
     """Reports whether the process is alive."""
     return Operation("GET", "/healthz")
+
+
+def receive_webhook(id: str, body: Any | None = None) -> Operation[HookView]:
+    """Receives a webhook that is signed as Standard Webhooks defines (`webhook-id`, `webhook-timestamp`,
+    `webhook-signature`), and starts the run of its trigger. The same `webhook-id` starts one run.
+    """
+    return Operation("POST", path("/hooks/{id}", id), body=body)
 
 
 def ready() -> Operation[str]:

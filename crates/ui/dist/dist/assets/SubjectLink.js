@@ -1,1 +1,0 @@
-import{ut as e}from"./app.js";import{Z as t}from"./Badge.js";var n=t();function r({kind:t,subject:r,className:i,children:a}){return(0,n.jsx)(e,{to:t===`agent`?`/agents/$ref`:`/tools/$ref`,params:{ref:r},className:i,children:a})}export{r as t};
