@@ -143,7 +143,8 @@ impl From<ReceiveError> for Problem {
             ReceiveError::Unknown(_) => Problem::new(Code::NotFound, text),
             ReceiveError::NotAuthentic(_) => Problem::new(Code::WebhookNotAuthentic, text),
             ReceiveError::Paused => Problem::new(Code::TriggerPaused, text),
-            ReceiveError::Secret => Problem::new(Code::Unavailable, text),
+            ReceiveError::Body => Problem::new(Code::InvalidRequest, text),
+            ReceiveError::Secret | ReceiveError::InProgress => Problem::new(Code::Unavailable, text),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolwright_expr::{EvalError, Scope, ValueTemplate};
 use toolwright_tools::{DefinitionIssue, Issues};
-use toolwright_types::{Timestamp, TriggerDefinition, TriggerKind, TriggerTarget};
+use toolwright_types::{MissedRuns, Timestamp, TriggerDefinition, TriggerKind, TriggerTarget};
 
 use crate::schedule::Schedule;
 use crate::toolset::VersionedRef;
@@ -39,7 +39,10 @@ impl CompiledTrigger {
             issues.push(issue("/principalRef", "must be the name of the principal as which the runs act".to_owned()));
         }
         let input = match ValueTemplate::compile(&definition.input) {
-            Ok(input) => Some(input),
+            Ok(input) => {
+                issues.extend(unknown_name(&input, definition.kind));
+                Some(input)
+            }
             Err(error) => {
                 issues.push(issue("/input", error.to_string()));
                 None
@@ -60,6 +63,18 @@ impl CompiledTrigger {
         let scope = Scope::new(&Value::Null).with("trigger", trigger).with("webhook", webhook);
         self.input.render(&scope).map(|rendered| rendered.value)
     }
+}
+
+/// Returns an issue if an expression of the input reads a name that the trigger does not have.
+fn unknown_name(input: &ValueTemplate, kind: TriggerKind) -> Option<DefinitionIssue> {
+    let (known, rule): (&[&str], _) = match kind {
+        TriggerKind::Schedule => (&["trigger"], "`trigger`"),
+        TriggerKind::Webhook => (&["trigger", "webhook"], "`trigger` and `webhook`"),
+    };
+    let expressions = input.expressions();
+    let references = expressions.iter().flat_map(|expression| expression.references());
+    let unknown = references.map(|reference| reference.root).find(|root| !known.contains(root))?;
+    Some(issue("/input", format!("reads `{unknown}`, but the expressions of this trigger can read only {rule}")))
 }
 
 fn compile_schedule(
@@ -95,6 +110,9 @@ fn check_webhook(definition: &TriggerDefinition, issues: &mut Vec<DefinitionIssu
         if is_set {
             issues.push(issue(path, "must be absent: only a schedule has times".to_owned()));
         }
+    }
+    if definition.missed_runs != MissedRuns::default() {
+        issues.push(issue("/missedRuns", "must be absent: only a schedule has times".to_owned()));
     }
     if definition.secret_ref.as_deref().is_none_or(|name| name.trim().is_empty()) {
         let message = "is required for a webhook: the name of the secret with which the sender signs its requests";

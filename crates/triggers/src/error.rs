@@ -69,6 +69,12 @@ pub enum ReceiveError {
     /// The secret of the trigger is missing or is not a webhook secret.
     #[error("the secret of this webhook cannot be used; its owner must set it again")]
     Secret,
+    /// The body is not text.
+    #[error("the body must be UTF-8 text, because Standard Webhooks signs text")]
+    Body,
+    /// Another request with the same id has not started the run yet.
+    #[error("the same webhook is being processed; send it again later")]
+    InProgress,
     /// The run was not started.
     #[error(transparent)]
     Fire(#[from] FireError),

@@ -81,19 +81,22 @@ impl Triggers {
         let firings = self.0.store.firings(realm);
         if trigger.trigger.definition.overlap == Overlap::Skip && self.is_previous_run_open(realm, &firing).await? {
             let reason = "the last run of the trigger has not ended";
-            firings.finish(firing.id, FiringStatus::Skipped, Some(reason)).await?;
+            firings.finish(firing.id, FiringStatus::Skipped, Some(reason), None).await?;
             (firing.status, firing.error) = (FiringStatus::Skipped, Some(reason.to_owned()));
             return Ok(firing);
         }
         match self.start_run(realm, trigger, &firing, webhook).await {
             Ok(()) => {
-                firings.finish(firing.id, FiringStatus::Started, None).await?;
+                firings.finish(firing.id, FiringStatus::Started, None, None).await?;
                 firing.status = FiringStatus::Started;
                 Ok(firing)
             }
             Err(error) => {
-                let status = if error.is_temporary() { FiringStatus::Pending } else { FiringStatus::Failed };
-                firings.finish(firing.id, status, Some(&error.to_string())).await?;
+                let repeats = firing.repeats && error.is_temporary();
+                let status = if repeats { FiringStatus::Pending } else { FiringStatus::Failed };
+                // The sender of a webhook may repeat it at once.
+                let retry_at = (!firing.repeats).then(|| self.0.clock.now());
+                firings.finish(firing.id, status, Some(&error.to_string()), retry_at).await?;
                 tracing::warn!(
                     trigger = trigger.name,
                     firing = %firing.id,
@@ -118,30 +121,30 @@ impl Triggers {
         firing: &Firing,
         webhook: Value,
     ) -> Result<(), FireError> {
+        // An earlier attempt may have started the run, and its server has failed before it stored that. A second start
+        // with the same id would disturb the run.
+        if firing.attempts > 1 && self.0.store.runs(realm).get(firing.run).await?.is_some() {
+            return Ok(());
+        }
         let definition = &ready.trigger.definition;
         let session = self.session(realm, &definition.principal_ref, firing.run).await?;
         let values = json!({ "name": ready.name, "cause": firing.cause, "firedAt": firing.fired_at });
         let input = ready.trigger.input(&values, &webhook).map_err(|error| FireError::Input(error.to_string()))?;
-        let started = match &definition.target {
+        match &definition.target {
             TriggerTarget::Workflow(name) => {
                 let request =
                     WorkflowRequest { input, durable: Some(true), run: Some(firing.run), ..WorkflowRequest::default() };
-                self.0.agents.start_workflow(&session, name, request).await.map(drop).map_err(FireError::from)
+                self.0.agents.start_workflow(&session, name, request).await?;
             }
             TriggerTarget::Agent(name) => {
                 let request = agent_request(input, firing.run)?;
-                self.0.agents.start(&session, name.as_str(), request).await.map(drop).map_err(FireError::from)
+                self.0.agents.start(&session, name.as_str(), request).await?;
             }
             TriggerTarget::Tool(name) => {
                 self.start_tool(&session, name, input, firing.run).await;
-                Ok(())
             }
-        };
-        match started {
-            // An earlier attempt has started the run, and its server has failed before it stored that.
-            Err(error) if error.is_temporary() && self.0.store.runs(realm).get(firing.run).await?.is_some() => Ok(()),
-            started => started,
         }
+        Ok(())
     }
 
     /// Returns a session of the principal of a trigger.

@@ -1,6 +1,7 @@
 //! Receives signed webhooks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -14,6 +15,10 @@ use crate::{FireError, ReceiveError, Triggers};
 
 /// The maximum number of characters of the id of a webhook.
 const MAX_ID_CHARS: usize = 256;
+/// How often a request looks whether another request with the same id has started the run.
+const WAIT_INTERVAL: Duration = Duration::from_millis(50);
+/// How many times it looks.
+const MAX_WAITS: u32 = 100;
 
 /// The request of a webhook.
 pub struct IncomingWebhook<'a> {
@@ -36,7 +41,11 @@ impl Triggers {
         let name = document.body.secret_ref.as_deref().unwrap_or_default();
         let secret = signature::open_secret(&self.0.store, &realm, name).await.map_err(FireError::from)?;
         let secret = secret.ok_or(ReceiveError::Secret)?;
-        signature::verify(&secret, webhook.body, webhook.headers).map_err(ReceiveError::NotAuthentic)?;
+        if std::str::from_utf8(webhook.body).is_err() {
+            return Err(ReceiveError::Body);
+        }
+        let now = self.0.clock.now();
+        signature::verify(&secret, webhook.body, webhook.headers, now).map_err(ReceiveError::NotAuthentic)?;
         if !document.body.enabled {
             return Err(ReceiveError::Paused);
         }
@@ -50,12 +59,32 @@ impl Triggers {
             json!({ "id": webhook_id, "timestamp": header(TIMESTAMP_HEADER), "body": body_value(webhook.body) });
         let new = self.new_firing(realm.realm, &document, Cause::Webhook(webhook_id)).map_err(FireError::from)?;
         let earlier = self.0.store.firings(&realm).create(&new).await.map_err(FireError::from)?;
-        let firing = earlier.unwrap_or_else(|| Firing::from(&new));
-        if matches!(firing.status, FiringStatus::Started | FiringStatus::Skipped) {
-            return Ok(firing);
-        }
+        let firing = match earlier {
+            None => Firing::from(&new),
+            Some(earlier) => match self.claim_repeated(&realm, earlier).await? {
+                firing if matches!(firing.status, FiringStatus::Started | FiringStatus::Skipped) => return Ok(firing),
+                firing => firing,
+            },
+        };
         let trigger = self.compile(document)?;
         Ok(self.start_stored_firing(&realm, &trigger, firing, values).await?)
+    }
+
+    /// Returns the firing of a webhook that was sent again: when another request has started its run, or when this
+    /// request may start it, because the other attempt has failed.
+    async fn claim_repeated(&self, realm: &RealmScope, mut firing: Firing) -> Result<Firing, ReceiveError> {
+        for _ in 0..MAX_WAITS {
+            if matches!(firing.status, FiringStatus::Started | FiringStatus::Skipped) {
+                return Ok(firing);
+            }
+            if self.0.store.claim_firing(&firing, self.0.clock.now()).await.map_err(FireError::from)? {
+                return Ok(Firing { attempts: firing.attempts + 1, ..firing });
+            }
+            tokio::time::sleep(WAIT_INTERVAL).await;
+            let found = self.0.store.firings(realm).by_cause(firing.trigger, &firing.cause).await;
+            firing = found.map_err(FireError::from)?.unwrap_or(firing);
+        }
+        Err(ReceiveError::InProgress)
     }
 
     /// Returns a trigger of any realm, with its realm.

@@ -108,6 +108,11 @@ impl Triggers {
         reference: &str,
         enabled: bool,
     ) -> Result<SavedDefinition<TriggerDefinition>, RegistryError> {
+        let document = self.0.registry.get::<TriggerDefinition>(session, reference, None).await?;
+        if document.body.enabled == enabled {
+            self.0.registry.may_write(session, &document.body)?;
+            return Ok(SavedDefinition { document, warnings: Vec::new() });
+        }
         let patch = json!({ "enabled": enabled });
         self.0.registry.merge(session, reference, None, patch).await
     }

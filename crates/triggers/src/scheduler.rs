@@ -41,6 +41,7 @@ impl Triggers {
     /// Fires schedules until `stop` is cancelled.
     pub async fn run_scheduler(self, stop: CancellationToken) {
         let mut state = SchedulerState::default();
+        let mut changes = self.0.registry.catalog().generations();
         loop {
             // At shutdown, this future is dropped. A firing that was stored and not started is repeated later.
             match stop.run_until_cancelled(Box::pin(self.run_due(&mut state))).await {
@@ -50,8 +51,10 @@ impl Triggers {
                 }
                 Some(Ok(())) => {}
             }
-            if stop.run_until_cancelled(tokio::time::sleep(POLL_INTERVAL)).await.is_none() {
-                return;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
+                Ok(()) = changes.changed() => {}
             }
         }
     }
@@ -69,7 +72,7 @@ impl Triggers {
         }
         for firing in self.0.store.due_firings(now, BATCH_SIZE).await? {
             if self.0.store.claim_firing(&firing, now).await? {
-                self.repeat_firing(firing).await?;
+                self.repeat_firing(Firing { attempts: firing.attempts + 1, ..firing }).await?;
             }
         }
         if state.deleted_at.is_none_or(|at| now.as_micros() - at.as_micros() > DELETE_EVERY_MICROS) {
@@ -143,7 +146,7 @@ impl Triggers {
             let Some(realm) = self.0.store.tenancy().realm_by_id(firing.realm).await? else { return Ok(()) };
             return self.give_up(&realm, firing.id, "the trigger was deleted").await;
         };
-        if firing.attempts >= MAX_ATTEMPTS {
+        if firing.attempts > MAX_ATTEMPTS {
             let last = firing.error.unwrap_or_else(|| "every server that started the run has failed".to_owned());
             return self.give_up(&realm, firing.id, &last).await;
         }
@@ -156,7 +159,7 @@ impl Triggers {
     }
 
     async fn give_up(&self, realm: &RealmScope, firing: FiringId, reason: &str) -> Result<(), FireError> {
-        Ok(self.0.store.firings(realm).finish(firing, FiringStatus::Failed, Some(reason)).await?)
+        Ok(self.0.store.firings(realm).finish(firing, FiringStatus::Failed, Some(reason), None).await?)
     }
 }
 
@@ -169,7 +172,10 @@ fn missed(due: &ScheduledTrigger, first: Timestamp, count: usize, now: Timestamp
         cause: format!("missed since {first}"),
         fired_at: now,
         repeats: false,
-        skipped: Some(format!("no server was running at {count} scheduled times since {first}")),
+        skipped: Some(match count {
+            1 => format!("no server was running at the scheduled time {first}"),
+            _ => format!("no server was running at {count} scheduled times since {first}"),
+        }),
         run: RunId::generate(),
     })
 }

@@ -10,6 +10,9 @@ use toolwright_types::{RealmScope, RefName, Timestamp};
 /// The minimum number of bytes of a webhook secret (Standard Webhooks recommends 24 to 64).
 const MIN_SECRET_BYTES: usize = 24;
 
+/// How old a webhook may be, and how far ahead of the clock of this server (Standard Webhooks).
+const MAX_AGE_SECONDS: i64 = 300;
+
 /// The name of the header with the id of a webhook.
 pub(crate) const ID_HEADER: &str = standardwebhooks::HEADER_WEBHOOK_ID;
 /// The name of the header with the time of a webhook.
@@ -41,7 +44,15 @@ pub(crate) fn is_webhook_secret(secret: &SecretString) -> bool {
 
 /// Checks the signature of a webhook, and that it was sent within the last five minutes. `secret` must have passed
 /// [`is_webhook_secret`].
-pub(crate) fn verify(secret: &SecretString, body: &[u8], headers: &HeaderMap) -> Result<(), String> {
+pub(crate) fn verify(secret: &SecretString, body: &[u8], headers: &HeaderMap, now: Timestamp) -> Result<(), String> {
+    let sent = headers.get(TIMESTAMP_HEADER).and_then(|value| value.to_str().ok()?.parse::<i64>().ok());
+    // The library subtracts without a check for overflow, so the time is checked here first.
+    let age = sent.and_then(|sent| seconds(now).checked_sub(sent)?.checked_abs());
+    if age.is_none_or(|age| age > MAX_AGE_SECONDS) {
+        return Err(format!(
+            "`{TIMESTAMP_HEADER}` must be the time in seconds since 1970, at most {MAX_AGE_SECONDS} seconds ago"
+        ));
+    }
     let webhook = Webhook::new(secret.expose_secret()).map_err(|error| error.to_string())?;
     webhook.verify(body, headers).map_err(|error| error.to_string())
 }
@@ -67,6 +78,23 @@ mod tests {
         let at = Timestamp::from_micros(1_614_265_330_000_000);
         let signature = sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", at, br#"{"test": 2432232314}"#).unwrap();
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn time_that_is_missing_or_extreme_or_old_is_refused() {
+        let secret = SecretString::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
+        let now = toolwright_types::Clock::now(&toolwright_types::SystemClock);
+        let verified = |at: &str| {
+            let time: i64 = at.parse().unwrap_or_default();
+            let signature = Webhook::new(secret.expose_secret()).unwrap().sign("msg_1", time, b"{}").unwrap();
+            let pairs = [(ID_HEADER, "msg_1"), (TIMESTAMP_HEADER, at), (SIGNATURE_HEADER, signature.as_str())];
+            let headers = pairs.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            verify(&secret, b"{}", &HeaderMap::from_iter(headers), now)
+        };
+        verified(&seconds(now).to_string()).unwrap();
+        for at in ["", "x", "-9223372036854775808", "9223372036854775807", "0", "-1"] {
+            assert!(verified(at).is_err(), "{at}");
+        }
     }
 
     #[test]

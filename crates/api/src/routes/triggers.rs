@@ -1,7 +1,7 @@
 //! Triggers: their definitions, firings and the addresses of incoming webhooks.
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
@@ -42,7 +42,7 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(fire))
         .routes(routes!(pause))
         .routes(routes!(resume))
-        .routes(routes!(receive))
+        .merge(OpenApiRouter::new().routes(routes!(receive)).layer(DefaultBodyLimit::max(MAX_WEBHOOK_BYTES)))
 }
 
 /// The state of a trigger.

@@ -197,6 +197,8 @@ async fn tool_list_is_paged_sorted_and_filtered(server: Server) {
         "query_save",
         "sayHello",
         "search_tools",
+        "workflow_propose",
+        "workflow_save",
     ];
     assert_eq!(names(&builtin), all);
     for bad in ["tools?limit=0", "tools?limit=101", "tools?limit=x", "tools?cursor=x", "tools?sort=age"] {

@@ -24,8 +24,9 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Defines a workflow that returns its input, and a trigger that starts it.
 async fn create(server: &Server, name: &str, more: Value) -> Value {
+    server.define_echo(&format!("write-{name}"), json!({ "sideEffects": "writes" })).await;
     let workflow = json!({ "refName": format!("run-{name}"), "output": "${input}",
-        "steps": [{ "name": "say", "handlerRef": "echo", "input": "${input}" }] });
+        "steps": [{ "name": "say", "handlerRef": format!("write-{name}"), "input": "${input}" }] });
     server.post("workflows", workflow).await.expect(201);
     let trigger = json!({ "refName": name, "target": { "workflow": format!("run-{name}") }, "principalRef": "admin" });
     server.post("triggers", merge(trigger, more)).await.expect(201)
@@ -84,6 +85,8 @@ async fn webhook_with_a_valid_signature_starts_one_run(server: Server) {
     let runs: std::collections::BTreeSet<String> =
         answers.into_iter().map(|answer| answer.expect(202)["runId"].to_string()).collect();
     assert_eq!(runs.len(), 1, "{runs:?}");
+    let run: Value = serde_json::from_str(runs.first().unwrap()).unwrap();
+    assert_eq!(ended_run(&server, &run).await["status"], "COMPLETED");
     let listed = server.get("workflow-instances").await.expect(200);
     assert_eq!(listed["items"].as_array().unwrap().len(), 3);
 }
@@ -109,6 +112,11 @@ async fn webhook_that_is_forged_or_old_or_unknown_starts_no_run(server: Server) 
     create(&server, "timed", json!({ "kind": "schedule", "cron": "0 2 * * *" })).await;
     let id = server.get("triggers/timed").await.expect(200)["id"].as_str().unwrap().to_owned();
     send(&server, &format!("/hooks/{id}"), "msg_1", now, SECRET, &body).await.problem(404, "not-found");
+    send(&server, &path, "msg_1", i64::MIN, SECRET, &body).await.problem(401, "webhook-not-authentic");
+    let large = json!({ "order": "x".repeat(1 << 20) });
+    send(&server, &path, "msg_1", now, SECRET, &large).await.problem(413, "payload-too-large");
+    let binary = server.request(Method::POST, &path).header("webhook-timestamp", now.to_string());
+    server.send(binary.body(vec![0xff, 0xfe])).await.problem(400, "invalid-request");
     // A secret that can be guessed is not used.
     let weak = json!({ "name": "strict-secret", "scope": "realm", "value": "whsec_c2hvcnQ=" });
     server.post("secrets", weak).await;
@@ -133,6 +141,8 @@ async fn trigger_that_is_not_valid_is_refused_with_every_issue(server: Server) {
     refused(json!({ "kind": "schedule", "cron": "* * * * * *" }), &["/cron"]).await;
     refused(json!({ "kind": "schedule", "secretRef": "s" }), &["/secretRef", "/cron"]).await;
     refused(json!({ "kind": "webhook", "cron": "0 2 * * *" }), &["/cron", "/secretRef"]).await;
+    refused(json!({ "kind": "webhook", "secretRef": "s", "missedRuns": "all" }), &["/missedRuns"]).await;
+    refused(json!({ "kind": "schedule", "cron": "@daily", "input": "${webhook.body}" }), &["/input"]).await;
     let schedule = json!({ "kind": "schedule", "cron": "0 2 * * *" });
     refused(merge(schedule.clone(), json!({ "input": "${trigger.name +}" })), &["/input"]).await;
     refused(merge(schedule.clone(), json!({ "target": { "agent": "helper" } })), &["/input"]).await;
@@ -205,6 +215,18 @@ async fn failure_of_a_trigger_is_listed_with_its_reason(server: Server) {
     let saved = server.post("triggers", missing).await.expect(201);
     assert_eq!(saved["warnings"], json!(["no workflow `none` exists yet"]));
     server.post("triggers/lost/fire", json!({})).await.problem(404, "not-found");
+    // A webhook whose run could not be started is sent again after the workflow was created.
+    let secret = json!({ "name": "late-secret", "scope": "realm", "value": SECRET });
+    server.post("secrets", secret).await.expect(201);
+    let late = json!({ "refName": "late", "kind": "webhook", "secretRef": "late-secret", "principalRef": "admin",
+        "target": { "workflow": "made-later" } });
+    server.post("triggers", late).await.expect(201);
+    let path = server.get("triggers/late/state").await.expect(200)["hookPath"].as_str().unwrap().to_owned();
+    send(&server, &path, "msg_1", now_seconds(), SECRET, &json!({})).await.problem(404, "not-found");
+    let steps = json!([{ "name": "say", "handlerRef": "echo" }]);
+    server.post("workflows", json!({ "refName": "made-later", "steps": steps })).await.expect(201);
+    send(&server, &path, "msg_1", now_seconds(), SECRET, &json!({})).await.expect(202);
+    assert_eq!(server.get("triggers/late/firings").await.expect(200)["items"][0]["attempts"], 2);
     let firings = server.get("triggers/lost/firings?status=FAILED").await.expect(200);
     let firing = &firings["items"][0];
     assert!(firing["error"].as_str().unwrap().contains("there is no workflow `none`"), "{firings}");

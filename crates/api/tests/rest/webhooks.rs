@@ -16,6 +16,7 @@ use crate::harness::{Deployment, Server, Storage, merge};
 crate::on_both_databases!(
     webhook_gets_each_selected_event_once_and_signed,
     delivery_that_fails_is_listed_and_can_be_repeated,
+    webhook_gets_the_approvals_of_the_workflows_that_it_selects,
     webhook_that_is_not_valid_is_refused_and_private_networks_are_not_reached,
     deliveries_are_hidden_from_members
 );
@@ -193,12 +194,20 @@ async fn delivery_that_fails_is_listed_and_can_be_repeated(server: Server) {
     let dead = server.post(&retry, json!({})).await.expect(200);
     assert_eq!((&dead["status"], &dead["retryAt"]), (&json!("DEAD"), &Value::Null), "{dead}");
     assert_eq!(deliveries(&server, "flaky", "DEAD", 1).await[0]["id"], *id);
+    // A redirect is not followed, because it leads to another receiver.
+    receiver.respond_with(StatusCode::FOUND);
+    let redirected = server.post(&retry, json!({})).await.expect(200);
+    assert_eq!(
+        (&redirected["status"], &redirected["responseStatus"]),
+        (&json!("PENDING"), &json!(302)),
+        "{redirected}"
+    );
     receiver.respond_with(StatusCode::OK);
     let delivered = server.post(&retry, json!({})).await.expect(200);
-    assert_eq!((&delivered["status"], &delivered["attempts"]), (&json!("DELIVERED"), &json!(3)));
+    assert_eq!((&delivered["status"], &delivered["attempts"]), (&json!("DELIVERED"), &json!(4)));
     // The receiver recognizes the repetition by the id.
     let attempts = receiver.ids().iter().filter(|sent| *sent == id).count();
-    assert_eq!(attempts, 3);
+    assert_eq!(attempts, 4);
     receiver.bodies();
     let unknown = "webhooks/flaky/deliveries/msg_00000000000000000000000000/retry";
     server.post(unknown, json!({})).await.problem(404, "not-found");
@@ -209,6 +218,27 @@ async fn delivery_that_fails_is_listed_and_can_be_repeated(server: Server) {
     assert_eq!(unsigned["status"], "PENDING");
     assert!(unsigned["error"].as_str().unwrap().contains("no secret `hook-secret`"), "{unsigned}");
     receiver.stop().await;
+}
+
+async fn webhook_gets_the_approvals_of_the_workflows_that_it_selects(server: Server) {
+    let receiver = Receiver::start().await;
+    create(&server, &receiver, "all", json!({})).await;
+    wait_until_active(&server, "all").await;
+    let steps = json!([{ "name": "ask", "handlerRef": "quantum.flow.approval", "input": { "message": "Go?" } }]);
+    server.post("workflows", json!({ "refName": "guarded", "steps": steps })).await.expect(201);
+    let events = json!({ "events": ["APPROVAL_REQUESTED"], "subjects": ["guarded"] });
+    create(&server, &receiver, "asked", events).await;
+    let path = "webhooks/asked/deliveries";
+    for _ in 0..500 {
+        server.post("workflows/guarded/execute", json!({ "input": {} })).await.expect(200);
+        let page = server.get(path).await.expect(200);
+        if let Some(delivery) = page["items"].as_array().unwrap().first() {
+            assert_eq!(delivery["eventType"], "APPROVAL_REQUESTED", "{delivery}");
+            receiver.stop().await;
+            return;
+        }
+    }
+    panic!("the webhook gets no approvals");
 }
 
 async fn webhook_that_is_not_valid_is_refused_and_private_networks_are_not_reached(server: Server) {

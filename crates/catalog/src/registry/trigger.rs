@@ -42,8 +42,20 @@ impl Definition for TriggerDefinition {
             warnings.push(format!("no principal `{}` exists yet", self.principal_ref));
         }
         warnings.extend(target_warning(&self.target, context).await?);
+        if let Some(secret) = &self.secret_ref {
+            warnings.extend(secret_warning(secret, context).await?);
+        }
         Ok(Ok(warnings))
     }
+}
+
+/// Returns a warning if the realm and the organization do not have a secret yet.
+async fn secret_warning(name: &str, context: &ValidationContext<'_>) -> Result<Option<String>, Unavailable> {
+    let found = match name.parse::<RefName>() {
+        Ok(name) => context.catalog.store().secrets(context.realm).shared(&name).await?.is_some(),
+        Err(_) => false,
+    };
+    Ok((!found).then(|| format!("no secret `{name}` of the realm or of the organization exists yet")))
 }
 
 /// Returns a warning if the target of a trigger does not exist yet.
@@ -77,7 +89,7 @@ impl Definition for WebhookDefinition {
         Resource::Webhook { name: self.ref_name.as_str() }
     }
 
-    async fn check(&self, _context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+    async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
         let mut issues = Vec::new();
         let mut push = |path: &str, message: String| issues.push(DefinitionIssue { path: path.to_owned(), message });
         if let Some(message) = url_problem(&self.url) {
@@ -90,7 +102,10 @@ impl Definition for WebhookDefinition {
         if self.secret_ref.trim().is_empty() {
             push("/secretRef", "must be the name of the secret that signs the requests".to_owned());
         }
-        Ok(if issues.is_empty() { Ok(Vec::new()) } else { Err(Issues(issues)) })
+        if !issues.is_empty() {
+            return Ok(Err(Issues(issues)));
+        }
+        Ok(Ok(secret_warning(&self.secret_ref, context).await?.into_iter().collect()))
     }
 }
 

@@ -20,13 +20,15 @@ CREATE TABLE trigger_firings (
     -- The id of the run, which is chosen before the run starts.
     run_id TEXT NOT NULL,
     attempts BIGINT NOT NULL DEFAULT 0,
-    -- The time at which a server may start the run again, because the server that claimed the firing has failed.
+    -- The time at which another attempt may start the run. Null if the run was started or is never started.
     retry_at BIGINT,
+    -- Whether a server repeats the start. The sender of a webhook repeats it instead.
+    repeats BOOLEAN NOT NULL,
     error TEXT,
     UNIQUE (trigger_id, cause)
 );
 CREATE INDEX trigger_firings_by_trigger ON trigger_firings (realm_id, trigger_id, fired_at, id);
-CREATE INDEX trigger_firings_due ON trigger_firings (retry_at) WHERE retry_at IS NOT NULL;
+CREATE INDEX trigger_firings_due ON trigger_firings (retry_at) WHERE repeats AND retry_at IS NOT NULL;
 CREATE INDEX trigger_firings_by_age ON trigger_firings (fired_at);
 
 -- The last event of each realm that was passed to its webhooks.

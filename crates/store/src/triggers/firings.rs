@@ -12,11 +12,11 @@ use crate::store::Store;
 /// The columns of a [`FiringRow`].
 macro_rules! columns {
     () => {
-        "id, realm_id, trigger_id, cause, fired_at, status, run_id, attempts, retry_at, error"
+        "id, realm_id, trigger_id, cause, fired_at, status, run_id, attempts, retry_at, repeats, error"
     };
 }
 
-/// How long a server has to start the run of a firing. Then another server starts it.
+/// How long an attempt has to start the run of a firing. Then another attempt may start it.
 const CLAIM_MICROS: i64 = 60_000_000;
 
 /// The firings of the triggers of one realm.
@@ -82,7 +82,7 @@ pub struct NewFiring {
     pub cause: String,
     /// The time.
     pub fired_at: Timestamp,
-    /// Whether a server repeats the start of the run if this server fails.
+    /// Whether a server repeats the start of the run if it fails. The sender of a webhook repeats it instead.
     pub repeats: bool,
     /// The reason why no run is started.
     pub skipped: Option<String>,
@@ -94,13 +94,13 @@ impl NewFiring {
     /// Inserts the firing. Does nothing if the same cause has fired before.
     pub(super) async fn insert(&self, tx: &mut Tx) -> Result<bool, StoreError> {
         let status = if self.skipped.is_some() { FiringStatus::Skipped } else { FiringStatus::Pending };
-        let retry_at = (self.repeats && self.skipped.is_none()).then(|| self.fired_at.as_micros() + CLAIM_MICROS);
+        let retry_at = self.skipped.is_none().then(|| self.fired_at.as_micros() + CLAIM_MICROS);
         let inserted = execute!(
             *tx,
             sqlx::query(
                 "INSERT INTO trigger_firings (id, realm_id, trigger_id, cause, fired_at, status, run_id, attempts,
-                                              retry_at, error)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9) ON CONFLICT (trigger_id, cause) DO NOTHING",
+                                              retry_at, repeats, error)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10) ON CONFLICT (trigger_id, cause) DO NOTHING",
             )
             .bind(self.id.to_string())
             .bind(self.realm.to_string())
@@ -110,6 +110,7 @@ impl NewFiring {
             .bind(status.as_str())
             .bind(self.run.to_string())
             .bind(retry_at)
+            .bind(self.repeats)
             .bind(self.skipped.as_deref().map(storable))
         )?;
         Ok(inserted == 1)
@@ -137,6 +138,8 @@ pub struct Firing {
     pub attempts: i64,
     /// Why the run was not started.
     pub error: Option<String>,
+    /// Whether a server repeats the start of the run if it fails.
+    pub repeats: bool,
     retry_at: Option<i64>,
 }
 
@@ -152,7 +155,7 @@ impl Store {
             sqlx::query_as(concat!(
                 "SELECT ",
                 columns!(),
-                " FROM trigger_firings WHERE retry_at <= $1 ORDER BY retry_at LIMIT $2"
+                " FROM trigger_firings WHERE repeats AND retry_at <= $1 ORDER BY retry_at LIMIT $2"
             ))
             .bind(now.as_micros())
             .bind(limit)
@@ -161,18 +164,20 @@ impl Store {
         rows.into_iter().map(Firing::try_from).collect()
     }
 
-    /// Claims a due firing, so that no other server starts its run until the claim ends. Returns `false` if another
-    /// server has claimed it.
+    /// Claims a firing, so that no other attempt starts its run until the claim ends. Returns `false` if another attempt
+    /// is in progress or has started the run.
     pub async fn claim_firing(&self, firing: &Firing, now: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.db.begin().await?;
         let claimed = execute!(
             tx,
             sqlx::query(
-                "UPDATE trigger_firings SET retry_at = $1, attempts = attempts + 1 WHERE id = $2 AND retry_at = $3",
+                "UPDATE trigger_firings SET retry_at = $1, attempts = attempts + 1
+                 WHERE id = $2 AND retry_at = $3 AND retry_at <= $4",
             )
             .bind(now.as_micros() + CLAIM_MICROS)
             .bind(firing.id.to_string())
             .bind(firing.retry_at)
+            .bind(now.as_micros())
         )?;
         tx.commit_unannounced().await?;
         Ok(claimed == 1)
@@ -183,7 +188,7 @@ impl Store {
         let mut tx = self.db.begin().await?;
         let deleted = execute!(
             tx,
-            sqlx::query("DELETE FROM trigger_firings WHERE fired_at < $1 AND retry_at IS NULL")
+            sqlx::query("DELETE FROM trigger_firings WHERE fired_at < $1 AND NOT (repeats AND retry_at IS NOT NULL)")
                 .bind(before.as_micros())
         )?;
         tx.commit_unannounced().await?;
@@ -200,7 +205,8 @@ impl RealmFirings<'_> {
         if created { Ok(None) } else { self.by_cause(new.trigger, &new.cause).await }
     }
 
-    async fn by_cause(&self, trigger: TriggerId, cause: &str) -> Result<Option<Firing>, StoreError> {
+    /// Returns the firing of a cause.
+    pub async fn by_cause(&self, trigger: TriggerId, cause: &str) -> Result<Option<Firing>, StoreError> {
         let row: Option<FiringRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
                 "SELECT ",
@@ -215,21 +221,28 @@ impl RealmFirings<'_> {
         row.map(Firing::try_from).transpose()
     }
 
-    /// Stores the outcome of a firing that is not started yet. With `Pending`, the run is started again after the claim
-    /// has ended.
-    pub async fn finish(&self, id: FiringId, status: FiringStatus, error: Option<&str>) -> Result<(), StoreError> {
+    /// Stores the outcome of an attempt to start a run. With `Pending`, a server starts the run again after the claim has
+    /// ended. With `retry_at`, another request may start it again from this time on.
+    pub async fn finish(
+        &self,
+        id: FiringId,
+        status: FiringStatus,
+        error: Option<&str>,
+        retry_at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
         let mut tx = self.store.db.begin().await?;
         execute!(
             tx,
             sqlx::query(
                 "UPDATE trigger_firings SET status = $1, error = $2,
-                        retry_at = CASE WHEN $1 = 'PENDING' THEN retry_at END
+                        retry_at = CASE WHEN $1 = 'PENDING' THEN retry_at ELSE $5 END
                  WHERE realm_id = $3 AND id = $4 AND status <> 'STARTED'",
             )
             .bind(status.as_str())
             .bind(error.map(storable))
             .bind(self.realm.to_string())
             .bind(id.to_string())
+            .bind(retry_at.map(Timestamp::as_micros))
         )?;
         tx.commit_unannounced().await
     }
@@ -286,6 +299,7 @@ struct FiringRow {
     run_id: String,
     attempts: i64,
     retry_at: Option<i64>,
+    repeats: bool,
     error: Option<String>,
 }
 
@@ -303,6 +317,7 @@ impl TryFrom<FiringRow> for Firing {
             run: row.run_id.parse().map_err(StoreError::unreadable)?,
             attempts: row.attempts,
             error: row.error,
+            repeats: row.repeats,
             retry_at: row.retry_at,
         })
     }
@@ -320,6 +335,7 @@ impl From<&NewFiring> for Firing {
             run: new.run,
             attempts: 1,
             error: new.skipped.clone(),
+            repeats: new.repeats,
             retry_at: None,
         }
     }

@@ -114,7 +114,7 @@ pub(crate) enum Command {
     /// Define conditions that steps of workflows share
     #[command(subcommand)]
     ConditionBindings(condition_bindings::ConditionBindingsCommand),
-    /// Start runs at scheduled times and when signed webhooks arrive
+    /// Start runs at scheduled times and for signed webhooks
     #[command(subcommand)]
     Triggers(triggers::TriggersCommand),
     /// Report events to other systems with signed webhooks

@@ -17,6 +17,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "workflows",
             "step-registrations",
             "condition-bindings",
+            "triggers",
+            "webhooks",
             "gram",
         ],
     ),

@@ -197,7 +197,7 @@ async fn fire(cx: &Context, args: FireArgs) -> Result<Exit, Failure> {
 async fn firings(cx: &Context, args: FiringsArgs) -> Result<Exit, Failure> {
     let collection = format!("{}/firings", path(TRIGGERS, &args.trigger.reference));
     let query = args.status.map(|status| ("status", status.to_uppercase())).into_iter().collect();
-    let list = List { collection: &collection, query, empty_message: "the trigger has not fired" };
+    let list = List { collection: &collection, query, empty_message: "no firings found" };
     list.show(cx, &args.page, firing_table).await?;
     Ok(Exit::Ok)
 }

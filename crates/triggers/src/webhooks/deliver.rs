@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::SecretString;
 use toolwright_store::{Delivery, DeliveryOutcome, DeliveryStatus};
-use toolwright_tools::http::{HttpRequest, NetworkAccess};
+use toolwright_tools::http::{NetworkAccess, transport_failure};
 use toolwright_types::{Document, RealmScope, Timestamp, WebhookDefinition};
 
 use super::{DeliveryError, Webhooks};
@@ -76,7 +76,7 @@ impl Webhooks {
 
     async fn send(&self, webhook: &WebhookDefinition, secret: &SecretString, delivery: &Delivery) -> Sent {
         let failed = |message: String| (None, message);
-        let url = webhook.url.parse().map_err(|_| failed("the address is not a URL".to_owned()))?;
+        let url: url::Url = webhook.url.parse().map_err(|_| failed("the address is not a URL".to_owned()))?;
         let (id, now) = (delivery.id.to_string(), self.0.clock.now());
         let signature = signature::sign(secret, &id, now, delivery.body.as_bytes()).map_err(failed)?;
         let mut headers = HeaderMap::new();
@@ -91,22 +91,18 @@ impl Webhooks {
             let value = HeaderValue::from_str(&value).map_err(|_| failed(format!("`{name}` has no valid value")))?;
             headers.insert(HeaderName::from_static(name), value);
         }
-        let request = HttpRequest {
-            method: Method::POST,
-            url,
-            headers: HeaderMap::new(),
-            origin_headers: headers,
-            body: Some(delivery.body.clone().into()),
-        };
         let access = NetworkAccess { allow: &webhook.egress_allow, certificate: None };
-        let response = tokio::time::timeout(TIMEOUT, self.0.http.send(request, &access)).await;
+        // This client follows no redirects: the receiver of a redirect is not the one that the webhook names.
+        let client = self.0.http.raw_client_for(&url, &access).map_err(|failure| failed(failure.error.message))?;
+        let request = client.post(url).headers(headers).body(delivery.body.clone()).send();
+        let response = tokio::time::timeout(TIMEOUT, request).await;
         let response = response.map_err(|_| failed(format!("no response within {} s", TIMEOUT.as_secs())))?;
-        let response = response.map_err(|failure| (failure.http_status, failure.error.message))?;
-        let status = response.status.as_u16();
-        if response.status.is_success() {
-            Ok(status)
+        let response = response.map_err(|error| failed(transport_failure(&error).error.message))?;
+        let status = response.status();
+        if status.is_success() {
+            Ok(status.as_u16())
         } else {
-            Err((Some(status), format!("the receiver responded with {}", response.status)))
+            Err((Some(status.as_u16()), format!("the receiver responded with {status}")))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Selects the events of a webhook and writes them as JSON.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 use toolwright_store::{Event, NewDelivery};
@@ -33,14 +33,16 @@ impl SelectedEvents {
         }
     }
 
-    /// Whether the webhook gets an event. The statuses select only events of runs.
-    fn contains(&self, event: &Event) -> bool {
+    /// Whether the webhook gets an event. The statuses select only events of runs. An approval is an event of its tool and
+    /// of `subject`, the agent or workflow whose run made the call.
+    fn contains(&self, event: &Event, subject: Option<&str>) -> bool {
         let is_run = event.run.is_none();
         let status = || event.status.as_ref().is_some_and(|status| self.statuses.contains(status));
-        let subject = || event.ref_name.as_ref().is_some_and(|name| self.subjects.contains(&name.to_ascii_lowercase()));
+        let names = event.ref_name.as_deref().into_iter().chain(subject);
+        let is_selected = || names.map(str::to_ascii_lowercase).any(|name| self.subjects.contains(&name));
         self.types.contains(event.event_type.as_str())
             && (self.statuses.is_empty() || !is_run || status())
-            && (self.subjects.is_empty() || subject())
+            && (self.subjects.is_empty() || is_selected())
     }
 }
 
@@ -64,10 +66,12 @@ impl Webhooks {
                 (false, None) => return Ok(()),
             };
             let created_at = self.0.clock.now();
+            let subjects = self.subjects(realm, &page.events).await?;
             let mut new = Vec::new();
             for event in page.events.iter().filter(|_| !page.lost) {
                 let body = body(event, &realm.realm);
-                let selecting = realm.webhooks.iter().filter(|(_, selected)| selected.contains(event));
+                let subject = event.run.as_ref().and_then(|run| subjects.get(run)).map(String::as_str);
+                let selecting = realm.webhooks.iter().filter(|(_, selected)| selected.contains(event, subject));
                 new.extend(selecting.map(|(webhook, _)| NewDelivery {
                     id: DeliveryId::generate(),
                     webhook: *webhook,
@@ -85,6 +89,29 @@ impl Webhooks {
             }
             position = next;
         }
+    }
+
+    /// Returns the agents and workflows of the runs whose calls wait for approval or are decided, if a webhook selects
+    /// events by subject.
+    async fn subjects(
+        &self,
+        realm: &RealmWebhooks,
+        events: &[Event],
+    ) -> Result<HashMap<String, String>, DeliveryError> {
+        let mut subjects = HashMap::new();
+        if realm.webhooks.iter().all(|(_, selected)| selected.subjects.is_empty()) {
+            return Ok(subjects);
+        }
+        let runs = self.0.store.runs(&realm.realm);
+        for run in events.iter().filter_map(|event| event.run.as_ref()) {
+            let Ok(id) = run.parse() else { continue };
+            if !subjects.contains_key(run)
+                && let Some(found) = runs.get(id).await?
+            {
+                subjects.insert(run.clone(), found.subject);
+            }
+        }
+        Ok(subjects)
     }
 }
 

@@ -180,6 +180,11 @@ impl Webhooks {
         reference: &str,
         enabled: bool,
     ) -> Result<SavedDefinition<WebhookDefinition>, RegistryError> {
+        let document = self.0.registry.get::<WebhookDefinition>(session, reference, None).await?;
+        if document.body.enabled == enabled {
+            self.0.registry.may_write(session, &document.body)?;
+            return Ok(SavedDefinition { document, warnings: Vec::new() });
+        }
         let patch = serde_json::json!({ "enabled": enabled });
         self.0.registry.merge(session, reference, None, patch).await
     }

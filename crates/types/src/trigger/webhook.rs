@@ -26,7 +26,8 @@ pub struct WebhookDefinition {
     /// The run statuses to send, for events of runs. Default: all.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<RunStatus>,
-    /// The names of the agents, workflows and tools whose events are sent. Default: all.
+    /// The names of the agents, workflows and tools whose events are sent. An approval is an event of its tool and of the
+    /// agent or workflow that made the call. Default: all.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub subjects: Vec<String>,
     /// The name of the secret that signs the requests, in the form `whsec_…`.
