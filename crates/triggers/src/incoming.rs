@@ -77,8 +77,9 @@ impl Triggers {
             if matches!(firing.status, FiringStatus::Started | FiringStatus::Skipped) {
                 return Ok(firing);
             }
-            if self.0.store.claim_firing(&firing, self.0.clock.now()).await.map_err(FireError::from)? {
-                return Ok(Firing { attempts: firing.attempts + 1, ..firing });
+            let claimed = self.0.store.claim_firing(&firing, self.0.clock.now()).await;
+            if let Some(claimed) = claimed.map_err(FireError::from)? {
+                return Ok(claimed);
             }
             tokio::time::sleep(WAIT_INTERVAL).await;
             let found = self.0.store.firings(realm).by_cause(firing.trigger, &firing.cause).await;

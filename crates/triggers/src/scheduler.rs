@@ -71,8 +71,8 @@ impl Triggers {
             Box::pin(self.fire_schedule(due, now)).await?;
         }
         for firing in self.0.store.due_firings(now, BATCH_SIZE).await? {
-            if self.0.store.claim_firing(&firing, now).await? {
-                self.repeat_firing(Firing { attempts: firing.attempts + 1, ..firing }).await?;
+            if let Some(claimed) = self.0.store.claim_firing(&firing, now).await? {
+                self.repeat_firing(claimed).await?;
             }
         }
         if state.deleted_at.is_none_or(|at| now.as_micros() - at.as_micros() > DELETE_EVERY_MICROS) {

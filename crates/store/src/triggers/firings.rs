@@ -164,9 +164,10 @@ impl Store {
         rows.into_iter().map(Firing::try_from).collect()
     }
 
-    /// Claims a firing, so that no other attempt starts its run until the claim ends. Returns `false` if another attempt
-    /// is in progress or has started the run.
-    pub async fn claim_firing(&self, firing: &Firing, now: Timestamp) -> Result<bool, StoreError> {
+    /// Claims a firing for another attempt, so that no other attempt starts its run until the claim ends. Returns `None`
+    /// if an attempt is in progress or has started the run.
+    pub async fn claim_firing(&self, firing: &Firing, now: Timestamp) -> Result<Option<Firing>, StoreError> {
+        let retry_at = now.as_micros() + CLAIM_MICROS;
         let mut tx = self.db.begin().await?;
         let claimed = execute!(
             tx,
@@ -174,13 +175,14 @@ impl Store {
                 "UPDATE trigger_firings SET retry_at = $1, attempts = attempts + 1
                  WHERE id = $2 AND retry_at = $3 AND retry_at <= $4",
             )
-            .bind(now.as_micros() + CLAIM_MICROS)
+            .bind(retry_at)
             .bind(firing.id.to_string())
             .bind(firing.retry_at)
             .bind(now.as_micros())
         )?;
         tx.commit_unannounced().await?;
-        Ok(claimed == 1)
+        let attempts = firing.attempts + 1;
+        Ok((claimed == 1).then(|| Firing { attempts, retry_at: Some(retry_at), ..firing.clone() }))
     }
 
     /// Deletes firings that are older than `before` and have ended. Returns their number.
