@@ -7374,7 +7374,9 @@ class WebhookDefinition(TypedDict):
     """The run statuses to send, for events of runs. Default: all."""
 
     subjects: NotRequired[list[str] | None]
-    """The names of the agents, workflows and tools whose events are sent. Default: all."""
+    """The names of the agents, workflows and tools whose events are sent. An approval is an event of its tool and of the
+    agent or workflow that made the call. Default: all.
+    """
 
     url: str
     """The address that receives the requests."""
@@ -7468,7 +7470,9 @@ class WebhookView(TypedDict):
     """The run statuses to send, for events of runs. Default: all."""
 
     subjects: NotRequired[list[str]]
-    """The names of the agents, workflows and tools whose events are sent. Default: all."""
+    """The names of the agents, workflows and tools whose events are sent. An approval is an event of its tool and of the
+    agent or workflow that made the call. Default: all.
+    """
 
     url: str
     """The address that receives the requests."""
